@@ -1,0 +1,53 @@
+# kvplan: every task in one place. `make` lists them.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+OUT ?= out/demo-plan
+
+.PHONY: help setup check test test-fast bench crds demo demo-plan priors clean
+
+help: ## List the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/\1\t\2/' | expand -t 12
+
+setup: $(STAMP) ## Create .venv and install everything development needs
+
+$(STAMP): pyproject.toml tools/bootstrap.sh
+	@PYTHON="$(PYTHON)" tools/bootstrap.sh "$(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+check: setup ## Lint, types, import layers, generated files unchanged
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m kvplan_cli.crds --check crds
+
+test: setup ## All tests (the slow ones too)
+	@$(BIN)/pytest -n auto
+
+test-fast: setup ## Tests without the slow ones
+	@$(BIN)/pytest -n auto -m "not slow"
+
+bench: setup ## Benchmarks; rewrites docs/benchmarks.md
+	@$(BIN)/python -m tests.bench.run --write docs/benchmarks.md
+
+crds: setup ## Regenerate crds/*.yaml from the API types
+	@$(BIN)/python -m kvplan_cli.crds crds
+
+demo: demo-plan ## The main job, end to end (until the loop exists: the planning half)
+
+demo-plan: setup ## Real traces (or a stated generated one) in; a proven plan, its explanation, table and plots out
+	@$(BIN)/kvplan demo-plan --out "$(OUT)"
+
+priors: setup ## Regenerate the hardware snapshot (needs the extra `priors`)
+	@$(BIN)/python -m pip install --quiet --editable '.[priors]'
+	@$(BIN)/python -m kvplan_cli.priors_snapshot
+
+clean: ## Remove the environment and everything generated outside git
+	@rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
