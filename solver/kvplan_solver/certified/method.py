@@ -1,0 +1,224 @@
+"""The certified method, top to bottom: bound, candidates, polish, local search, result (02-solver §3).
+
+``solve_certified(instance, options) -> Result``. Stops on counted work; the injected clock is a safety stop
+only. Every incumbent is feasible and streamed.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from kvplan_solver.certified.bound import Bounder, Candidate
+from kvplan_solver.certified.curves import ReservationCurves
+from kvplan_solver.certified.decision import Decision, Pricer
+from kvplan_solver.certified.explain import Explainer
+from kvplan_solver.certified.polish import Polisher
+from kvplan_solver.certified.relaxation import Relaxation
+from kvplan_solver.certified.search import Search
+from kvplan_solver.cost import Coefficients, evaluate
+from kvplan_solver.instance import Instance
+from kvplan_solver.packing import fits, place
+from kvplan_solver.result import (
+    CostParts,
+    InfeasibleReason,
+    Method,
+    Options,
+    Result,
+    RunnerUp,
+    Status,
+    TracePoint,
+)
+
+_NODES = 400
+_SEARCH_WORK = 120_000  # linear programs × pairs
+
+
+def solve_certified(instance: Instance, options: Options) -> Result:
+    """The best plan found, with a proven lower bound on every plan.
+
+    Args:
+        instance: the problem.
+        options: gap target, effort, seed, clock and callbacks.
+
+    Returns:
+        A result with status Optimal (gap target met), Feasible, or Infeasible with a reason.
+    """
+    run = _Run(instance, options)
+    if not run.start():
+        return run.infeasible()
+    run.branch()
+    run.improve()
+    return run.result(final=True)
+
+
+class _Run:
+    """State of one solve."""
+
+    def __init__(self, instance: Instance, options: Options) -> None:
+        self.instance, self.options = instance, options
+        self.began = options.clock() if options.clock else 0.0
+        self.deadline_hit = False
+        self.seconds: dict[str, float] = {}
+        self.trace: list[TracePoint] = []
+        constants = Coefficients(instance)
+        self.curves = ReservationCurves(instance)
+        self.constants = constants
+        self.bounder = Bounder(
+            Relaxation(constants, self.curves, integer=False),
+            Relaxation(constants, self.curves, integer=True),
+        )
+        self.pricer = Pricer(constants, self.curves)
+        polisher = Polisher(self.bounder.linear, self.pricer)
+        self.search = Search(instance, self.bounder, self.pricer, polisher, self._report, self._out_of_time)
+        self._lap("closedForm")
+
+    def _elapsed(self) -> float | None:
+        return self.options.clock() - self.began if self.options.clock else None
+
+    def _lap(self, phase: str) -> None:
+        elapsed = self._elapsed()
+        if elapsed is not None:
+            self.seconds[phase] = elapsed - sum(self.seconds.values())
+
+    def _time_left(self) -> float | None:
+        elapsed, deadline = self._elapsed(), self.options.deadline_seconds
+        return None if elapsed is None or deadline is None else max(0.01, deadline - elapsed)
+
+    def _out_of_time(self) -> bool:
+        elapsed, deadline = self._elapsed(), self.options.deadline_seconds
+        if elapsed is not None and deadline is not None and elapsed >= deadline:
+            self.deadline_hit = True
+        return self.deadline_hit
+
+    def _report(self, decision: Decision) -> None:
+        self.trace.append(TracePoint("incumbent", decision.objective, self.bounder.bound, self._elapsed()))
+        if self.options.on_incumbent:
+            self.options.on_incumbent(self.result(final=False))
+
+    def _gap(self) -> float:
+        best = self.search.best
+        if best is None:
+            return np.inf
+        if best.objective <= 0:
+            return 0.0
+        return max(0.0, (best.objective - self.bounder.bound) / best.objective)
+
+    def _gap_met(self) -> bool:
+        return self._gap() <= self.options.gap_target
+
+    def start(self) -> bool:
+        """Root relaxation and the first incumbents; False when no partition exists."""
+        root = self.bounder.root()
+        if root is None:
+            return False
+        nothing = (0,) * len(self.instance.configurations)
+        for candidate in (nothing, *self._warm_groups(), self._fitting(root)):
+            self.search.consider(candidate)
+        self._lap("root")
+        return True
+
+    def _warm_groups(self) -> list[tuple[int, ...]]:
+        """Partitions worth trying first: the previous plan's and the one that runs."""
+        warm, count = self.options.warm_start, len(self.instance.configurations)
+        known = [warm.groups] if warm is not None and len(warm.groups) == count else []
+        return [*known, self.instance.running_counts]
+
+    def _fitting(self, candidate: Candidate) -> tuple[int, ...]:
+        """The candidate's z, with its largest groups dropped until the rest fits the nodes."""
+        groups = list(candidate.groups)
+        order = sorted(range(len(groups)), key=lambda k: (-self.instance.configurations[k].gpus, k))
+        while not fits(self.instance, groups) and any(groups):
+            largest = next(k for k in order if groups[k])
+            groups[largest] -= 1
+        return tuple(groups)
+
+    def branch(self) -> None:
+        """The integer bound and its partitions."""
+        if self._gap_met() or self._out_of_time():
+            return
+        best = self.search.best
+        reference = best.objective if best is not None else 1.0
+        scale = max(1e-9, abs(reference - self.bounder.linear.offset))
+        gap = self.options.gap_target / 4 * reference / scale
+        found = self.bounder.branch(_NODES * self.options.effort, gap, self._time_left())
+        for candidate in found:
+            self.search.consider(self._fitting(candidate), candidate.rates)
+        if self.search.best is not None:
+            best = self.search.best
+            self.trace.append(TracePoint("bound", best.objective, self.bounder.bound, self._elapsed()))
+        self._lap("branch")
+
+    def improve(self) -> None:
+        """Local search, then drop groups that do not pay."""
+        self.search.climb(_SEARCH_WORK * self.options.effort, self._gap_met)
+        self.search.trim()
+        self._lap("search")
+
+    def result(self, *, final: bool) -> Result:
+        """The incumbent as a result; explanations only in the final one."""
+        best = self.search.best
+        if best is None:
+            return self.infeasible()
+        placements = place(self.instance, best.groups) or ()
+        costs, excess = evaluate(
+            self.constants, np.array(best.groups, dtype=np.float64), best.reservation, best.routing
+        )
+        result = Result(
+            method=Method.CERTIFIED,
+            status=Status.OPTIMAL if self._gap_met() else Status.FEASIBLE,
+            groups=best.groups,
+            placements=placements,
+            reservation_tokens=tuple(int(r) for r in best.reservation),
+            routing=best.routing,
+            cached=best.cached,
+            slo_excess_seconds=tuple(float(s) for s in excess),
+            costs=costs,
+            lower_bound=float(min(self.bounder.bound, costs.total)),
+            runner_up=self._runner_up(),
+            shift_threshold_tokens=self.curves.shift_thresholds,
+            gpu_price=self.bounder.gpu_price,
+            seed=self.options.seed,
+            work=self._work(),
+            deadline_hit=self.deadline_hit,
+            trace=tuple(self.trace),
+            seconds=dict(self.seconds),
+        )
+        return self._explained(result) if final else result
+
+    def _explained(self, result: Result) -> Result:
+        explainer = Explainer(self.constants, self.curves, self.bounder)
+        return replace(
+            result,
+            binding=explainer.binding(result),
+            rejections=explainer.rejections(result),
+            memory_prices=explainer.memory_prices(result.groups),
+        )
+
+    def _runner_up(self) -> RunnerUp | None:
+        second = self.search.second
+        return None if second is None else RunnerUp(second.groups, second.objective)
+
+    def _work(self) -> dict[str, int]:
+        linear, integer = self.bounder.linear.work, self.bounder.integer.work
+        return {
+            "cuts": linear["cuts"],
+            "evaluations": self.search.evaluated,
+            "linearPrograms": linear["solves"],
+            "nodes": integer["nodes"],
+            "polishSteps": self.search.polisher.steps,
+        }
+
+    def infeasible(self) -> Result:
+        """No partition exists: only a floor on GPUs can cause that."""
+        shape = (len(self.instance.classes), len(self.instance.configurations))
+        short = self.instance.min_gpus > self.instance.gpu_budget
+        reason = InfeasibleReason.MIN_GPUS_ABOVE_BUDGET if short else InfeasibleReason.MIN_GPUS_DO_NOT_FIT
+        return Result(
+            method=Method.CERTIFIED, status=Status.INFEASIBLE, groups=(0,) * shape[1], placements=(),
+            reservation_tokens=tuple(int(r) for r in self.curves.best), routing=np.zeros(shape),
+            cached=np.zeros(shape, dtype=bool), slo_excess_seconds=(0.0,) * shape[0],
+            costs=CostParts(0.0, 0.0, 0.0, self.bounder.linear.offset), lower_bound=-np.inf,
+            seed=self.options.seed, infeasible_reason=reason,
+            message=f"min_gpus is {self.instance.min_gpus}, the nodes offer {self.instance.gpu_budget} GPUs "
+            "in shapes no candidate partition fills: lower min_gpus, add nodes or add configurations",
+        )  # fmt: skip
