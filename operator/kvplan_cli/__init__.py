@@ -1,0 +1,1 @@
+"""The `kvplan` command: the only part that reads files, writes files and prints."""
