@@ -1,0 +1,96 @@
+"""How the objective and the proven bound met: cost over time, and the gap below it.
+
+Inputs: the trace of a result. Output: a figure. Time is wall time where a clock was given, else steps.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kvplan_cli.output import number
+from kvplan_cli.plots.style import BLUE, ORANGE, VERMILION, new_figure, plain_ticks, quiet_axes
+from kvplan_solver.instance import Floats
+from kvplan_solver.result import Result, TracePoint
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDE_SPREAD = 5.0
+"""Ratio of the first cost to the last from which a linear axis would hide the end of the search."""
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """Cost and bound after every step, the best so far; times in seconds or steps."""
+
+    times: Floats
+    objective: Floats
+    bound: Floats
+    in_seconds: bool
+
+
+def course(trace: Sequence[TracePoint]) -> Course:
+    """The best cost and the best bound after each step of a trace of at least one point."""
+    in_seconds = all(point.seconds is not None for point in trace)
+    times = [point.seconds or 0.0 for point in trace] if in_seconds else range(len(trace))
+    return Course(
+        np.asarray(times, dtype=np.float64),
+        np.minimum.accumulate([point.objective for point in trace]),
+        np.maximum.accumulate([point.lower_bound for point in trace]),
+        in_seconds,
+    )
+
+
+def convergence_figure(result: Result, fleet: str) -> "Figure":
+    """Objective and bound over time, with the gap underneath where the method proves a bound."""
+    trace = result.trace or (TracePoint("final", result.objective, result.lower_bound),)
+    found = course(trace)
+    bounded = bool(np.isfinite(found.bound[-1]))
+    figure = new_figure(8.5, 5.6 if bounded else 4.0)
+    grid = figure.subplots(2 if bounded else 1, 1, squeeze=False, sharex=True,
+                           height_ratios=(2.2, 1) if bounded else (1,))[:, 0]  # fmt: skip
+    _draw_costs(grid[0], found, bounded)
+    if bounded:
+        _draw_gap(grid[1], found)
+    grid[-1].set_xlabel("seconds since the start" if found.in_seconds else "step of the search")
+    ending = f"gap {result.gap:.2%}" if bounded else "no bound: the method proves none"
+    figure.suptitle(f"{fleet}: {result.method.value} method, {result.status.value}, {ending}", fontsize=12)
+    return figure
+
+
+def _draw_costs(axes: "Axes", found: Course, bounded: bool) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415  optional extra
+
+    axes.step(found.times, found.objective, where="post", color=VERMILION, linewidth=2, marker="o",
+              markersize=4, label="best plan found")  # fmt: skip
+    if bounded:
+        finite = np.isfinite(found.bound)
+        axes.step(found.times[finite], found.bound[finite], where="post", color=BLUE, linewidth=2,
+                  linestyle="--", label="no plan can cost less (bound)")  # fmt: skip
+    if found.objective[-1] > 0 and found.objective[0] > WIDE_SPREAD * found.objective[-1]:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.annotate(
+        number(float(found.objective[-1])), (found.times[-1], found.objective[-1]),
+        textcoords="offset points", xytext=(0, 8), ha="right", color=VERMILION,
+    )  # fmt: skip
+    axes.yaxis.set_major_formatter(plain_ticks())
+    axes.set_ylabel("cost per second\n(wasted KV tokens)")
+    axes.legend(frameon=False)
+    quiet_axes(axes)
+
+
+def _draw_gap(axes: "Axes", found: Course) -> None:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gap = np.clip(1 - found.bound / found.objective, 0, None) * 100
+    shown = np.isfinite(gap)
+    axes.step(found.times[shown], gap[shown], where="post", color=ORANGE, linewidth=2)
+    axes.set_yscale("symlog", linthresh=0.1)
+    axes.set_ylim(bottom=0)
+    axes.set_yticks([0, 0.1, 1, 10, 100], ["0", "0.1", "1", "10", "100"])
+    axes.set_ylabel("proven gap, %")
+    quiet_axes(axes)

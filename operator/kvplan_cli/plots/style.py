@@ -1,0 +1,64 @@
+"""What all figures share: the library, the colours, the size of type.
+
+Colours are those of Okabe and Ito, told apart by every kind of colour vision; what must be told apart in
+print as well also differs by hatch, dash or label. matplotlib is an optional extra and is imported on use.
+"""
+
+from collections.abc import Sequence
+from itertools import cycle, islice
+from typing import TYPE_CHECKING
+
+from kvplan_cli.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter
+
+DPI = 110
+BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, YELLOW = (
+    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442",
+)  # fmt: skip
+INK, MUTED, GRID, EMPTY = "#222222", "#666666", "#DDDDDD", "#F4F4F4"
+_SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, YELLOW, VERMILION)
+_DARK = (BLUE, GREEN, VERMILION)
+_TYPE = {"font.size": 10, "axes.titlesize": 11, "axes.labelsize": 10, "legend.fontsize": 9}
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """An empty figure, inches.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+    """
+    try:
+        from matplotlib import rcParams  # noqa: PLC0415  optional extra
+        from matplotlib.figure import Figure  # noqa: PLC0415
+    except ImportError:
+        raise MissingExtra("--plot", "matplotlib", "plots") from None
+    rcParams.update(_TYPE)
+    return Figure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor="white")
+
+
+def colours(names: Sequence[str]) -> dict[str, str]:
+    """One colour per name, in the given order."""
+    return dict(zip(names, islice(cycle(_SERIES), len(names)), strict=True))
+
+
+def ink_on(colour: str) -> str:
+    """The colour of type on a ground."""
+    return "white" if colour in _DARK else INK
+
+
+def quiet_axes(axes: "Axes") -> None:
+    """Only the lines that carry meaning: left and bottom, and a faint grid."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(visible=True, color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def plain_ticks() -> "FuncFormatter":
+    """Whole numbers with thousands separators, never powers."""
+    from matplotlib.ticker import FuncFormatter  # noqa: PLC0415  optional extra
+
+    return FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 or not value else f"{value:g}")
