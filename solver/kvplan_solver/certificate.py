@@ -118,9 +118,7 @@ def certify(
 class _Checker:
     """One check run; every method yields the violations of one kind."""
 
-    def __init__(
-        self, instance: Instance, result: Result, tolerance: float, gap_target: float | None
-    ) -> None:
+    def __init__(self, instance: Instance, result: Result, tolerance: float, gap_target: float | None) -> None:
         self.instance, self.result = instance, result
         self.tolerance, self.gap_target = tolerance, gap_target
         self.constants = Coefficients(instance)
@@ -176,9 +174,7 @@ class _Checker:
         """(6b)."""
         used = float(self.constants.gpus @ self.z)
         if used > self.instance.gpu_budget:
-            yield Violation(
-                Check.GPU_BUDGET, "fleet", f"{used:g} GPUs used, {self.instance.gpu_budget} allowed"
-            )
+            yield Violation(Check.GPU_BUDGET, "fleet", f"{used:g} GPUs used, {self.instance.gpu_budget} allowed")
         if used < self.instance.min_gpus:
             yield Violation(
                 Check.GPU_BUDGET, "fleet", f"{used:g} GPUs used, {self.instance.min_gpus} or more wanted"
@@ -219,9 +215,7 @@ class _Checker:
         """GPUs per node."""
         width = {k.name: k.tensor_parallel for k in self.instance.configurations}
         for node in self.instance.nodes:
-            used = sum(
-                width.get(p.configuration, 0) * p.stages.count(node.name) for p in self.result.placements
-            )
+            used = sum(width.get(p.configuration, 0) * p.stages.count(node.name) for p in self.result.placements)
             if used > node.free_gpus:
                 yield Violation(Check.NODE_FIT, node.name, f"{used} GPUs placed, {node.free_gpus} free")
 
@@ -304,9 +298,7 @@ class _Checker:
         _, excess = self._evaluated()
         for name, stated, true in zip(self.class_names, self.result.slo_excess_seconds, excess, strict=True):
             if not self._close(stated, float(true)):
-                yield Violation(
-                    Check.SLO_EXCESS, name, f"stated {stated:.6g} s, the queue gives {true:.6g} s"
-                )
+                yield Violation(Check.SLO_EXCESS, name, f"stated {stated:.6g} s, the queue gives {true:.6g} s")
 
     def costs(self) -> Iterator[Violation]:
         """(6a), recomputed."""
@@ -320,9 +312,7 @@ class _Checker:
         """A bound above a feasible plan's cost is none."""
         bound, objective = self.result.lower_bound, self.result.objective
         if np.isnan(bound) or bound > objective + self.tolerance * max(1.0, abs(objective)):
-            yield Violation(
-                Check.LOWER_BOUND, "fleet", f"bound {bound:.9g} exceeds the objective {objective:.9g}"
-            )
+            yield Violation(Check.LOWER_BOUND, "fleet", f"bound {bound:.9g} exceeds the objective {objective:.9g}")
         nothing = np.zeros(len(self.configuration_names))
         reservation = np.array(self.result.reservation_tokens, dtype=np.float64)
         idle, _ = evaluate(self.constants, nothing, reservation, np.zeros_like(self.result.routing))

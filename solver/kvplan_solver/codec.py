@@ -95,9 +95,7 @@ def _dataclass(kind: Any, plain: Any, path: str) -> Any:
     for name in plain:
         _expect(name in fields, f"{path}.{name}", plain[name], "a known field")
     for name, field in fields.items():
-        optional = (
-            field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
-        )
+        optional = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
         _expect(name in plain or optional, f"{path}.{name}", None, "present")
     return kind(**{name: _from_plain(hints[name], item, f"{path}.{name}") for name, item in plain.items()})
 

@@ -125,8 +125,7 @@ def evaluate_with(
     lam = constants.rates
     parts = CostParts(
         reservation=float(lam * admitted @ cost_per_request),
-        gpu=float((lam[:, None] * routing * constants.gpu_cost).sum())
-        + standing_cost(constants.instance, groups),
+        gpu=float((lam[:, None] * routing * constants.gpu_cost).sum()) + standing_cost(constants.instance, groups),
         latency=float(lam * constants.latency_weight @ s),
         rejection=float(lam * constants.rejection_weight @ np.maximum(0.0, 1.0 - admitted)),
     )

@@ -284,21 +284,15 @@ def _check_unique(kind: str, names: Sequence[str]) -> None:
 
 def _check_instance(instance: Instance) -> None:
     _require(bool(instance.classes), "instance", "classes", 0, "give at least one class")
-    _require(
-        bool(instance.configurations), "instance", "configurations", 0, "give at least one configuration"
-    )
+    _require(bool(instance.configurations), "instance", "configurations", 0, "give at least one configuration")
     _check_unique("class", [c.name for c in instance.classes])
     _check_unique("configuration", [c.name for c in instance.configurations])
     _check_unique("node", [n.name for n in instance.nodes])
     for name in ("headroom_milli", "gpu_second_cost", "idle_gpu_second_cost", "switching_cost", "min_gpus"):
         _require_number("instance", instance, name)
     utilisation = instance.max_utilisation
-    _require(
-        0 < utilisation < 1, "instance", "max_utilisation", utilisation, "use a fraction between 0 and 1"
-    )
-    _require(
-        instance.block_tokens >= 1, "instance", "block_tokens", instance.block_tokens, "use 1 or more tokens"
-    )
+    _require(0 < utilisation < 1, "instance", "max_utilisation", utilisation, "use a fraction between 0 and 1")
+    _require(instance.block_tokens >= 1, "instance", "block_tokens", instance.block_tokens, "use 1 or more tokens")
     if instance.max_gpus is not None:
         _require_number("instance", instance, "max_gpus")
     known = {c.name for c in instance.configurations}

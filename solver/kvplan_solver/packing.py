@@ -38,9 +38,7 @@ class ChunkRow:
 def chunk_rows(instance: Instance) -> tuple[ChunkRow, ...]:
     """All chunk rows of the instance, for the solver's master problem and the certificate."""
     return tuple(
-        ChunkRow(
-            size, product, _chunk_weights(instance, size, product), _free_chunks(instance, size, product)
-        )
+        ChunkRow(size, product, _chunk_weights(instance, size, product), _free_chunks(instance, size, product))
         for product in _products(instance)
         for size in sorted({_item(k)[0] for k in instance.configurations})
     )
@@ -87,9 +85,7 @@ def chunk_rows_are_exact(instance: Instance) -> bool:
     sizes = sorted({_item(k)[0] for k in instance.configurations})
     divisible = all(b % a == 0 for a, b in pairwise(sizes))
     named = {k.gpu_product for k in instance.configurations}
-    return divisible and (
-        named == {""} or "" not in named or len({n.gpu_product for n in instance.nodes}) <= 1
-    )
+    return divisible and (named == {""} or "" not in named or len({n.gpu_product for n in instance.nodes}) <= 1)
 
 
 def _item(k: ConfigurationInput) -> tuple[int, int]:
@@ -200,9 +196,7 @@ class _Packer:
         return {k: sorted(nodes) for k, nodes in assigned.items()}
 
     def _tightest(self, free: dict[str, int], k: int, size: int) -> str | None:
-        room = [
-            (free[n.name], n.name) for n in self.nodes if free[n.name] >= size and self._may_host(n.name, k)
-        ]
+        room = [(free[n.name], n.name) for n in self.nodes if free[n.name] >= size and self._may_host(n.name, k)]
         return min(room)[1] if room else None
 
     def _may_host(self, node: str, k: int) -> bool:
@@ -231,18 +225,12 @@ def _solve_assignment(packer: _Packer, pairs: list[tuple[int, int]]) -> list[int
     if not pairs:
         return [] if not wanted else None
     upper = np.array([float(wanted[k]) for k, _ in pairs])
-    program = LinearProgram(
-        np.zeros(len(pairs)), np.zeros(len(pairs)), upper, np.ones(len(pairs), dtype=bool)
-    )
+    program = LinearProgram(np.zeros(len(pairs)), np.zeros(len(pairs)), upper, np.ones(len(pairs), dtype=bool))
     for k, items in wanted.items():
-        _add_row(
-            program, float(items), float(items), [(j, 1.0) for j, (kk, _) in enumerate(pairs) if kk == k]
-        )
+        _add_row(program, float(items), float(items), [(j, 1.0) for j, (kk, _) in enumerate(pairs) if kk == k])
     for n, node in enumerate(packer.nodes):
         sizes = [
-            (j, float(_item(packer.instance.configurations[k])[0]))
-            for j, (k, nn) in enumerate(pairs)
-            if nn == n
+            (j, float(_item(packer.instance.configurations[k])[0])) for j, (k, nn) in enumerate(pairs) if nn == n
         ]
         _add_row(program, -np.inf, float(packer.free[node.name]), sizes)
     solution = program.solve(node_limit=20_000)

@@ -40,7 +40,8 @@ def service_scv(instance: Instance) -> Floats:
     decode = np.array([k.decode_seconds_per_token for k in instance.configurations])
     second = T**2 + np.outer(spread, decode) ** 2
     mean = weights @ T
-    return np.asarray(np.where(mean > 0, (weights @ second) / np.maximum(mean, 1e-300) ** 2 - 1, 0.0))
+    known = np.where(mean > 0, mean, 1.0)
+    return np.asarray(np.where(mean > 0, (weights @ second) / known**2 - 1, 0.0))
 
 
 def arrival_scv(instance: Instance) -> float:

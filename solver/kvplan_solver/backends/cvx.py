@@ -1,7 +1,8 @@
 """A thin typed door to cvxpy for the reference model. Only importer of cvxpy.
 
 Purpose: a vocabulary small enough that an equation of the paper is one line of Python. Solves with the dual
-simplex that SciPy bundles: vertices, and no interior-point residue in the bounds. Must not know anything about fleets.
+simplex that SciPy bundles: vertices, and no interior-point residue in the bounds. Must not know
+anything about fleets.
 """
 
 from typing import Any

@@ -117,9 +117,7 @@ class LinearProgram:
         }.items():
             self._set(name, value)
         if primal:
-            self._set(
-                "simplex_strategy", int(highspy.simplex_constants.SimplexStrategy.kSimplexStrategyPrimal)
-            )
+            self._set("simplex_strategy", int(highspy.simplex_constants.SimplexStrategy.kSimplexStrategyPrimal))
         whole = np.flatnonzero(() if integer is None else integer).astype(np.int32)
         self._mixed_integer = bool(len(whole))
         count = len(costs)
@@ -142,9 +140,7 @@ class LinearProgram:
         """Number of columns."""
         return int(self._highs.getNumCol())
 
-    def add_rows(
-        self, lower: Floats, upper: Floats, starts: Indices, indices: Indices, values: Floats
-    ) -> range:
+    def add_rows(self, lower: Floats, upper: Floats, starts: Indices, indices: Indices, values: Floats) -> range:
         """Append rows in compressed form.
 
         Args:

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvplan_solver.backends.highs import Solution
+from kvplan_solver.certified.cells import COARSE, FINE, cell_edges
 from kvplan_solver.certified.relaxation import Relaxation
 from kvplan_solver.instance import Floats
 
 _CUT_PASSES = 25
 _MILP_PASSES = 4
+_CELL_PASSES = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +64,31 @@ class Bounder:
             rise = fixed.objective - solution.bound
             if rise <= relative_gap * abs(solution.bound):
                 break
+        return found
+
+    def refine(self, waiting: Floats, node_limit: int, relative_gap: float) -> list[Candidate]:
+        """Bound again with waiting cells around the incumbent's W; returns the partitions this suggests.
+
+        Args:
+            waiting: W of the incumbent, seconds, (K,).
+            node_limit: branch-and-bound nodes per pass.
+            relative_gap: where a pass may stop.
+        """
+        found: list[Candidate] = []
+        for factors in (COARSE, FINE):
+            edges = cell_edges(self.linear.constants, waiting, factors)
+            cells = Relaxation(self.linear.constants, self.linear.curves, integer=True, edges=edges)
+            for _ in range(_CELL_PASSES):
+                self.linear.copy_cuts_to(cells)
+                solution = cells.solve(node_limit=node_limit, relative_gap=relative_gap)
+                self.integer.work["nodes"] += solution.nodes
+                self._raise(solution.bound)
+                if not solution.feasible:
+                    break
+                z = np.rint(cells.groups_of(solution.values)).astype(int)
+                found.append(Candidate(tuple(z.tolist()), cells.rates_of(solution.values)))
+                if not cells.tighten(solution.values):
+                    break
         return found
 
     def leanest(self, limit: float, node_limit: int) -> Candidate | None:

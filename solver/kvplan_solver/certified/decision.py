@@ -53,18 +53,22 @@ class Pricer:
         self.instance: Instance = constants.instance
         self.capacity = np.array([float(k.kv_capacity_tokens) for k in self.instance.configurations])
 
-    def decide(self, groups: tuple[int, ...], rates: Floats) -> Decision | None:
+    def decide(self, groups: tuple[int, ...], rates: Floats, reservation: Floats | None = None) -> Decision | None:
         """The best decision with this partition and these rates, or None if no reservation fits them.
 
         Args:
             groups: z, length K.
             rates: X = λπ, requests per second, (I, K); cleaned of dust and of overload first.
+            reservation: r to use as it is, tokens, (I,); None lets this method choose the cheapest.
         """
         z = np.array(groups, dtype=np.float64)
         X = self._within_utilisation(z, self._within_demand(np.where(z > 0, rates, 0.0)))
         in_flight = concurrency(X, self.constants.T, z)
         cached = cached_prefixes(self.instance, in_flight)
-        reservation = self._reservation(z, X, in_flight, cached)
+        if reservation is None:
+            reservation = self._reservation(z, X, in_flight, cached)
+        elif not self._holds(z, X, in_flight, reservation, cached):
+            return None
         if reservation is None:
             return None
         lam = self.constants.rates
@@ -89,6 +93,12 @@ class Pricer:
         if best is None or self._memory_holds(z, in_flight, best, cached):
             return best
         return self._shrunk(z, X, in_flight, cached, best)
+
+    def _holds(self, z: Floats, X: Floats, in_flight: Floats, reservation: Floats, cached: Bools) -> bool:
+        """Whether a given r obeys fit and memory."""
+        largest = self._within_fit(X, cached)
+        fits = largest is not None and bool(np.all(reservation <= largest))
+        return fits and self._memory_holds(z, in_flight, reservation, cached)
 
     def _within_fit(self, X: Floats, cached: Bools) -> Floats | None:
         """r* cut down to the smallest Q_k + δ·Lpre over the configurations the class uses."""

@@ -27,8 +27,8 @@ _SHARE = 1e-6
 class Explainer:
     """Reads a final result against the instance; changes nothing."""
 
-    def __init__(self, constants: Coefficients, curves: ReservationCurves, bounder: Bounder) -> None:
-        self.constants, self.curves, self.bounder = constants, curves, bounder
+    def __init__(self, constants: Coefficients, curves: ReservationCurves, bounder: Bounder, scale: float) -> None:
+        self.constants, self.curves, self.bounder, self.scale = constants, curves, bounder, scale
         self.instance = constants.instance
 
     def binding(self, result: Result) -> tuple[BindingConstraint, ...]:
@@ -88,7 +88,7 @@ class Explainer:
         if solution is None:
             return (0.0,) * len(groups)
         dual = {k: max(0.0, -float(solution.duals[row])) for k, row in linear.memory_rows.items()}
-        return tuple(dual.get(k, 0.0) * z for k, z in enumerate(groups))
+        return tuple(dual.get(k, 0.0) * z * self.scale for k, z in enumerate(groups))
 
     def rejections(self, result: Result) -> tuple[Rejection, ...]:
         """One entry per class with rejected demand."""
@@ -109,8 +109,9 @@ class Explainer:
             return Rejection(c.name, share, why, "add nodes, or a configuration with more KV capacity")
         cheapest = float(self.curves.best_cost[i] + self._cheapest_gpu_cost(i))
         if cheapest >= c.rejection_weight:
-            why = f"serving a request costs at least {cheapest:.4g}, rejecting it {c.rejection_weight:.4g}"
-            return Rejection(c.name, share, why, f"raise rejectionWeight above {cheapest:.4g}")
+            least, weight = cheapest * self.scale, c.rejection_weight * self.scale
+            why = f"serving a request costs at least {least:.4g}, rejecting it {weight:.4g}"
+            return Rejection(c.name, share, why, f"raise rejectionWeight above {least:.4g}")
         return self._short_of_capacity(c, share, missing)
 
     def _too_long(self, c: ClassInput, share: float, longest: float) -> Rejection:

@@ -49,10 +49,13 @@ class LinearStep:
     class.
     """
 
-    def __init__(self, relaxation: Relaxation, pricer: Pricer, at: Decision, pairs: Ints) -> None:
+    def __init__(
+        self, relaxation: Relaxation, pricer: Pricer, at: Decision, pairs: Ints, *, keep_reservation: bool = False
+    ) -> None:
         self.constants, self.instance, self.pricer = relaxation.constants, relaxation.instance, pricer
         self.at, self.i_of, self.k_of = at, relaxation.i_of[pairs], relaxation.k_of[pairs]
         self.z = np.array(at.groups, dtype=np.float64)
+        self.keep_reservation = keep_reservation
         self.tracked = relaxation.tracked & (self.z > 0)
         self.classes, self.configurations = at.routing.shape
         self.slack = len(pairs)
@@ -101,10 +104,13 @@ class LinearStep:
         now, lam = self.point.X[i_of, k_of], c.rates[i_of]
         per_request = curves.costs(self.at.reservation)
         price = per_request[i_of] + c.gpu_cost[i_of, k_of] - c.rejection_weight[i_of]
-        most = curves.best - curves.smallest if self.tracked.any() else self.deficit
+        free_to_shrink = self.tracked.any() and not self.keep_reservation
+        least, most = (
+            (np.zeros(self.classes), curves.best - curves.smallest) if free_to_shrink else (self.deficit,) * 2
+        )
         none, free = np.zeros(self.classes), np.full(self.configurations, np.inf)
         costs = (price, c.latency_weight, np.zeros(2 * self.configurations), none, self.point.X.sum(axis=1))
-        lower = (np.maximum(0.0, now - radius * lam), none, -free, self.z, none, none)
+        lower = (np.maximum(0.0, now - radius * lam), none, -free, self.z, least, none)
         upper = (np.minimum(lam, now + radius * lam), none + np.inf, free, self.z, most, none + np.inf)
         return LinearProgram(np.concatenate(costs), np.concatenate(lower), np.concatenate(upper), primal=True)
 

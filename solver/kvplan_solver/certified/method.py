@@ -9,15 +9,19 @@ from dataclasses import replace
 import numpy as np
 
 from kvplan_solver.certified.bound import Bounder, Candidate
+from kvplan_solver.certified.cells import CELLS
 from kvplan_solver.certified.curves import ReservationCurves
 from kvplan_solver.certified.decision import Decision, Pricer
 from kvplan_solver.certified.explain import Explainer
 from kvplan_solver.certified.polish import Polisher
 from kvplan_solver.certified.relaxation import Relaxation
+from kvplan_solver.certified.scaling import cost_scale, scaled
 from kvplan_solver.certified.search import Search
+from kvplan_solver.certified.stopwatch import Stopwatch
 from kvplan_solver.cost import Coefficients, evaluate
 from kvplan_solver.instance import Instance
 from kvplan_solver.packing import fits, place
+from kvplan_solver.queueing import waiting_seconds
 from kvplan_solver.result import (
     CostParts,
     InfeasibleReason,
@@ -30,6 +34,8 @@ from kvplan_solver.result import (
 )
 
 _NODES = 400
+_CELL_NODES = 300
+_MOST_CELL_COLUMNS = 800
 _SEARCH_WORK = 120_000  # linear programs × pairs
 
 
@@ -56,44 +62,30 @@ class _Run:
 
     def __init__(self, instance: Instance, options: Options) -> None:
         self.instance, self.options = instance, options
-        self.began = options.clock() if options.clock else 0.0
-        self.deadline_hit = False
-        self.seconds: dict[str, float] = {}
+        self.watch = Stopwatch(options.clock, options.deadline_seconds)
         self.trace: list[TracePoint] = []
-        constants = Coefficients(instance)
-        self.curves = ReservationCurves(instance)
+        self.scale = cost_scale(instance)
+        constants = Coefficients(scaled(instance, self.scale))
+        self.curves = ReservationCurves(constants.instance)
         self.constants = constants
         self.bounder = Bounder(
-            Relaxation(constants, self.curves, integer=False),
-            Relaxation(constants, self.curves, integer=True),
+            Relaxation(constants, self.curves, integer=False), Relaxation(constants, self.curves, integer=True)
         )
         self.pricer = Pricer(constants, self.curves)
         polisher = Polisher(self.bounder.linear, self.pricer)
-        self.search = Search(instance, self.bounder, self.pricer, polisher, self._report, self._out_of_time)
-        self._lap("closedForm")
-
-    def _elapsed(self) -> float | None:
-        return self.options.clock() - self.began if self.options.clock else None
-
-    def _lap(self, phase: str) -> None:
-        elapsed = self._elapsed()
-        if elapsed is not None:
-            self.seconds[phase] = elapsed - sum(self.seconds.values())
-
-    def _time_left(self) -> float | None:
-        elapsed, deadline = self._elapsed(), self.options.deadline_seconds
-        return None if elapsed is None or deadline is None else max(0.01, deadline - elapsed)
-
-    def _out_of_time(self) -> bool:
-        elapsed, deadline = self._elapsed(), self.options.deadline_seconds
-        if elapsed is not None and deadline is not None and elapsed >= deadline:
-            self.deadline_hit = True
-        return self.deadline_hit
+        self.search = Search(
+            constants.instance, self.bounder, self.pricer, polisher, self._report, self.watch.out_of_time
+        )
+        self.watch.lap("closedForm")
 
     def _report(self, decision: Decision) -> None:
-        self.trace.append(TracePoint("incumbent", decision.objective, self.bounder.bound, self._elapsed()))
+        self._record("incumbent", decision.objective)
         if self.options.on_incumbent:
             self.options.on_incumbent(self.result(final=False))
+
+    def _record(self, step: str, objective: float) -> None:
+        bound = self.bounder.bound * self.scale
+        self.trace.append(TracePoint(step, objective * self.scale, bound, self.watch.elapsed))
 
     def _gap(self) -> float:
         best = self.search.best
@@ -108,13 +100,13 @@ class _Run:
 
     def start(self) -> bool:
         """Root relaxation and the first incumbents; False when no partition exists."""
+        self.search.consider_nothing()
         root = self.bounder.root()
         if root is None:
             return False
-        nothing = (0,) * len(self.instance.configurations)
-        for candidate in (nothing, *self._warm_groups(), self._fitting(root)):
+        for candidate in (*self._warm_groups(), self._fitting(root)):
             self.search.consider(candidate)
-        self._lap("root")
+        self.watch.lap("root")
         return True
 
     def _warm_groups(self) -> list[tuple[int, ...]]:
@@ -134,25 +126,43 @@ class _Run:
 
     def branch(self) -> None:
         """The integer bound and its partitions."""
-        if self._gap_met() or self._out_of_time():
+        if self._gap_met() or self.watch.out_of_time():
             return
-        best = self.search.best
-        reference = best.objective if best is not None else 1.0
-        scale = max(1e-9, abs(reference - self.bounder.linear.offset))
-        gap = self.options.gap_target / 4 * reference / scale
-        found = self.bounder.branch(_NODES * self.options.effort, gap, self._time_left())
+        gap = self._relative_gap(self.search.best.objective if self.search.best else 1.0)
+        found = self.bounder.branch(_NODES * self.options.effort, gap, self.watch.left)
         for candidate in found:
             self.search.consider(self._fitting(candidate), candidate.rates)
         if self.search.best is not None:
-            best = self.search.best
-            self.trace.append(TracePoint("bound", best.objective, self.bounder.bound, self._elapsed()))
-        self._lap("branch")
+            self._record("bound", self.search.best.objective)
+        self.watch.lap("branch")
+
+    def _relative_gap(self, objective: float) -> float:
+        """A quarter of the gap target, in terms of the program's own objective, which lacks an offset."""
+        own = max(1e-9, abs(objective - self.bounder.linear.offset))
+        return self.options.gap_target / 4 * objective / own
 
     def improve(self) -> None:
-        """Local search, then drop groups that do not pay."""
+        """Local search, a tighter bound where that is affordable, then drop groups that do not pay."""
         self.search.climb(_SEARCH_WORK * self.options.effort, self._gap_met)
+        self._refine_bound()
         self.search.trim()
-        self._lap("search")
+        self.search.finish()
+        self.watch.lap("search")
+
+    def _refine_bound(self) -> None:
+        """Waiting cells, where latency costs something and the problem is small."""
+        best, columns = self.search.best, self.bounder.linear.columns
+        small = columns.pairs * CELLS <= _MOST_CELL_COLUMNS
+        if best is None or not small or best.costs.latency <= 0 or self._gap_met() or self.watch.out_of_time():
+            return
+        z = np.array(best.groups, dtype=np.float64)
+        c = self.constants
+        waiting = waiting_seconds(best.routing * c.rates[:, None], c.T, z, c.slots, c.v)
+        gap = self._relative_gap(best.objective)
+        for candidate in self.bounder.refine(waiting, _CELL_NODES * self.options.effort, gap):
+            self.search.consider(self._fitting(candidate), candidate.rates)
+        self._record("refined bound", self.search.best.objective if self.search.best else best.objective)
+        self.watch.lap("refine")
 
     def result(self, *, final: bool) -> Result:
         """The incumbent as a result; explanations only in the final one."""
@@ -161,7 +171,7 @@ class _Run:
             return self.infeasible()
         placements = place(self.instance, best.groups) or ()
         costs, excess = evaluate(
-            self.constants, np.array(best.groups, dtype=np.float64), best.reservation, best.routing
+            Coefficients(self.instance), np.array(best.groups, dtype=np.float64), best.reservation, best.routing
         )
         result = Result(
             method=Method.CERTIFIED,
@@ -173,20 +183,20 @@ class _Run:
             cached=best.cached,
             slo_excess_seconds=tuple(float(s) for s in excess),
             costs=costs,
-            lower_bound=float(min(self.bounder.bound, costs.total)),
+            lower_bound=float(min(self.bounder.bound * self.scale, costs.total)),
             runner_up=self._runner_up(),
             shift_threshold_tokens=self.curves.shift_thresholds,
-            gpu_price=self.bounder.gpu_price,
+            gpu_price=self.bounder.gpu_price * self.scale,
             seed=self.options.seed,
             work=self._work(),
-            deadline_hit=self.deadline_hit,
+            deadline_hit=self.watch.struck,
             trace=tuple(self.trace),
-            seconds=dict(self.seconds),
+            seconds=dict(self.watch.seconds),
         )
         return self._explained(result) if final else result
 
     def _explained(self, result: Result) -> Result:
-        explainer = Explainer(self.constants, self.curves, self.bounder)
+        explainer = Explainer(self.constants, self.curves, self.bounder, self.scale)
         return replace(
             result,
             binding=explainer.binding(result),
@@ -196,7 +206,7 @@ class _Run:
 
     def _runner_up(self) -> RunnerUp | None:
         second = self.search.second
-        return None if second is None else RunnerUp(second.groups, second.objective)
+        return None if second is None else RunnerUp(second.groups, second.objective * self.scale)
 
     def _work(self) -> dict[str, int]:
         linear, integer = self.bounder.linear.work, self.bounder.integer.work
@@ -217,7 +227,7 @@ class _Run:
             method=Method.CERTIFIED, status=Status.INFEASIBLE, groups=(0,) * shape[1], placements=(),
             reservation_tokens=tuple(int(r) for r in self.curves.best), routing=np.zeros(shape),
             cached=np.zeros(shape, dtype=bool), slo_excess_seconds=(0.0,) * shape[0],
-            costs=CostParts(0.0, 0.0, 0.0, self.bounder.linear.offset), lower_bound=-np.inf,
+            costs=CostParts(0.0, 0.0, 0.0, self.bounder.linear.offset * self.scale), lower_bound=-np.inf,
             seed=self.options.seed, infeasible_reason=reason,
             message=f"min_gpus is {self.instance.min_gpus}, the nodes offer {self.instance.gpu_budget} GPUs "
             "in shapes no candidate partition fills: lower min_gpus, add nodes or add configurations",

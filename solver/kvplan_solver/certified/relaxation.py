@@ -12,13 +12,14 @@ Rows that cannot bind are left out, and rows that rarely bind are added when vio
 per pair; z per configuration; σ per class; switches per configuration.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvplan_solver.backends.highs import LinearProgram, Solution
+from kvplan_solver.certified.cells import add_cell_rows
+from kvplan_solver.certified.columns import Columns
 from kvplan_solver.certified.curves import ReservationCurves
 from kvplan_solver.certified.rows import RowBuilder
 from kvplan_solver.cost import Coefficients
@@ -30,50 +31,6 @@ _FIRST_TANGENTS = (0.2, 0.5, 0.7, 0.85, 0.93)
 _TOLERANCE = 1e-7
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Where each kind of column starts; ``pairs`` X first, then the rest in this order."""
-
-    pairs: int
-    configurations: int
-    classes: int
-
-    @property
-    def z(self) -> int:
-        """First z column."""
-        return self.pairs
-
-    @property
-    def slack(self) -> int:
-        """First σ column."""
-        return self.z + self.configurations
-
-    @property
-    def wait(self) -> int:
-        """First q column."""
-        return self.slack + self.classes
-
-    @property
-    def deficit(self) -> int:
-        """First D column."""
-        return self.wait + self.pairs
-
-    @property
-    def extra(self) -> int:
-        """First h column."""
-        return self.deficit + self.pairs
-
-    @property
-    def switches(self) -> int:
-        """First |z − z_now| column."""
-        return self.extra + self.pairs
-
-    @property
-    def total(self) -> int:
-        """Number of columns."""
-        return self.switches + self.configurations
-
-
 class Relaxation:
     """One kept program, tightened by cuts and solved again and again.
 
@@ -82,18 +39,21 @@ class Relaxation:
         k_of: configuration of each pair.
     """
 
-    def __init__(self, constants: Coefficients, curves: ReservationCurves, *, integer: bool) -> None:
+    def __init__(
+        self, constants: Coefficients, curves: ReservationCurves, *, integer: bool, edges: Floats | None = None
+    ) -> None:
         self.constants, self.curves = constants, curves
         self.instance: Instance = constants.instance
         self.allowed = _allowed_pairs(constants, curves)
         pairs = np.argwhere(self.allowed)
         self.i_of, self.k_of = pairs[:, 0], pairs[:, 1]
-        self.columns = Columns(len(pairs), len(self.instance.configurations), len(self.instance.classes))
+        cells = 0 if edges is None else edges.shape[1] - 1
+        self.columns = Columns(len(pairs), len(self.instance.configurations), len(self.instance.classes), cells)
         self.tracked = self._memory_may_bind()
         self.offset = float(constants.rates @ constants.rejection_weight)
         self.most = most_groups(self.instance)
         self.program = self._empty_program(integer)
-        self.gpu_rows, self.memory_rows = self._add_fixed_rows()
+        self.gpu_rows, self.memory_rows = self._add_fixed_rows(edges)
         self.cuts: list[RowBuilder] = []
         self.work = {"cuts": 0, "iterations": 0, "nodes": 0, "solves": 0}
         for u in () if integer else _FIRST_TANGENTS:
@@ -114,7 +74,7 @@ class Relaxation:
         costs[col.z : col.slack] = self.instance.idle_gpu_second_cost * c.gpus
         costs[col.slack : col.wait] = c.latency_weight
         costs[col.extra : col.switches] = 1.0
-        costs[col.switches :] = self.instance.switching_cost
+        costs[col.switches : col.cell_rate] = self.instance.switching_cost
         return costs
 
     def _empty_program(self, integer: bool) -> LinearProgram:
@@ -127,6 +87,8 @@ class Relaxation:
             upper[start : start + col.pairs][untracked] = 0.0
         kinds = np.zeros(col.total, dtype=bool)
         kinds[col.z : col.slack] = integer
+        kinds[col.cell_open :] = True
+        upper[col.cell_open :] = 1.0
         return LinearProgram(costs, np.zeros(col.total), upper, kinds)
 
     @cached_property
@@ -137,7 +99,7 @@ class Relaxation:
             [self.curves.extra(i, d) if d > 0 else 0.0 for i, d in zip(self.i_of, shrink, strict=True)]
         )
 
-    def _add_fixed_rows(self) -> tuple[dict[int, int], dict[int, int]]:
+    def _add_fixed_rows(self, edges: Floats | None) -> tuple[dict[int, int], dict[int, int]]:
         rows = RowBuilder()
         self._demand_rows(rows)
         self._utilisation_rows(rows)
@@ -145,6 +107,8 @@ class Relaxation:
         gpu_rows = self._gpu_rows(rows)
         memory_rows = self._memory_rows(rows)
         self._switch_rows(rows)
+        if edges is not None:
+            add_cell_rows(rows, self.columns, self.i_of, self.k_of, self.constants.rates, edges)
         rows.add_to(self.program)
         return gpu_rows, memory_rows
 

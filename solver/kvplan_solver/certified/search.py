@@ -49,6 +49,14 @@ class Search:
     def __post_init__(self) -> None:
         self._priced: set[tuple[int, ...]] = set()
 
+    def consider_nothing(self) -> None:
+        """Running nothing and rejecting everything is feasible unless a floor on GPUs forbids it."""
+        groups = (0,) * len(self.instance.configurations)
+        if fits(self.instance, groups):
+            nothing = np.zeros((len(self.instance.classes), len(groups)))
+            self._priced.add(groups)
+            self._offer(self.pricer.decide(groups, nothing))
+
     def consider(self, groups: tuple[int, ...], rates: Floats | None = None) -> Solution | None:
         """Price one partition from its own relaxation (and from given rates); returns that solution."""
         if not fits(self.instance, groups):
@@ -142,6 +150,11 @@ class Search:
         rates = centre.routing * self.pricer.constants.rates[:, None]
         margin = patience * max(0.0, centre.objective - self.bounder.bound)
         self._offer(self._decide(groups, rates, self._limit(centre) + margin))
+
+    def finish(self) -> None:
+        """Squeeze the last out of the incumbent."""
+        if self.best is not None and not self.out_of_time():
+            self._offer(self.polisher.finish(self.best))
 
     def trim(self) -> None:
         """Equal cost with fewer GPUs wins."""
