@@ -37,9 +37,7 @@ class MissingExtra(CommandError):
     """An optional dependency is not installed."""
 
     def __init__(self, option: str, library: str, extra: str) -> None:
-        super().__init__(
-            option, f"{library} is not installed", f"install it with: pip install 'kvplan[{extra}]'"
-        )
+        super().__init__(option, f"{library} is not installed", f"install it with: pip install 'kvplan[{extra}]'")
 
 
 def reason_of(error: OSError) -> str:

@@ -111,9 +111,7 @@ def _load(inputs: FitInputs, name: str, path: Path, remarks: list[Remark]) -> tu
 
 
 def _for_class(options: FitOptions, inputs: FitInputs, name: str) -> FitOptions:
-    return replace(
-        options, requests_per_second=inputs.rates.get(name), max_output_tokens=inputs.max_outputs.get(name)
-    )
+    return replace(options, requests_per_second=inputs.rates.get(name), max_output_tokens=inputs.max_outputs.get(name))
 
 
 def _fit_published(name: str, found: Published, inputs: FitInputs, options: FitOptions) -> ClassWorkload:

@@ -5,6 +5,7 @@ pipe gets plain text wide enough that no cell is folded. YAML and JSON are rende
 """
 
 import json
+import math
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kvplan_cli.files import yaml_documents
+from kvplan_solver.codec import to_plain
 
 PIPE_WIDTH = 240
 """Columns of a table that no terminal bounds."""
@@ -60,9 +62,10 @@ def show(view: View, output: Format) -> None:
 
 def rendered(document: Mapping[str, object], output: Format) -> str:
     """A document as YAML (also for ``TABLE``, which has no text of its own) or JSON, keys as given."""
+    plain = to_plain(document)  # infinities have no spelling in JSON
     if output is Format.JSON:
-        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-    return yaml_documents([document])
+        return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return yaml_documents([plain])
 
 
 def note(text: str) -> None:
@@ -113,7 +116,7 @@ def cell(value: object) -> str:
 
 def number(value: float, digits: int = 4) -> str:
     """A number with four significant digits and thousands separators."""
-    if value != value or abs(value) == float("inf"):
+    if not math.isfinite(value):
         return "–"
     if abs(value) >= 10 ** (digits - 1):
         return f"{value:,.0f}"
@@ -122,7 +125,7 @@ def number(value: float, digits: int = 4) -> str:
 
 def percent(share: float, decimals: int = 1) -> str:
     """A share as a percentage."""
-    return "–" if abs(share) == float("inf") else f"{share * 100:.{decimals}f} %"
+    return "–" if not math.isfinite(share) else f"{share * 100:.{decimals}f} %"
 
 
 def signed(value: float) -> str:

@@ -10,29 +10,29 @@ import numpy as np
 from rich.console import RenderableType
 
 from kvplan_cli.output import View, bullets, number, percent, sentence, table
+from kvplan_cli.plan_files import plan_document
 from kvplan_operator.model.number_source import NumberSource
 from kvplan_operator.plan.planner import Planned
-from kvplan_solver.queueing import utilisation
-from kvplan_solver.result import InfeasibleReason, Result, Status
-from kvplan_solver.service_time import service_matrix
+from kvplan_solver.result import Result
+from kvplan_solver.units import from_milli
 
-_GROUPS = ("configuration", "groups", "GPUs", "sequences", "KV tokens", "busy", "nodes")
-_CLASSES = ("class", "req/s", "reserved", "fractile", "admitted", "routes", "prefix cached on")
-_COSTS = ("cost per second", "reservation", "GPU time", "latency", "rejection", "total", "bound", "gap")
+_GROUPS = ("configuration", "groups", "GPUs", "in flight", "KV held", "wait", "nodes")
+_CLASSES = ("class", "req/s", "reserved", "outgrow it", "admitted", "latency", "bound", "routes", "prefix on")
+_COSTS = ("cause", "reservation", "GPU time", "latency", "rejection", "total", "bound", "gap")
 _SOURCES = ("configuration", "KV capacity", "sequences", "prefill, µs/token", "decode, µs/token", "source")
 
 
 def plan_view(planned: Planned) -> View:
     """The whole plan."""
-    return View(planned.plan.to_wire(), [*_sections(planned)])
+    return View(plan_document(planned.plan), [*_sections(planned)])
 
 
 def _sections(planned: Planned) -> Iterator[RenderableType]:
     yield sentence(headline(planned), "bold")
-    yield from _verdict(planned.result)
-    yield table("Groups", _GROUPS, group_rows(planned))
-    yield table("Classes", _CLASSES, class_rows(planned))
-    yield table("Objective (in wasted KV tokens)", _COSTS, [cost_row(planned.result)])
+    yield from _caveats(planned)
+    yield table("Groups (figures per group)", _GROUPS, group_rows(planned))
+    yield table("Classes (reservation in KV tokens, mean latency)", _CLASSES, class_rows(planned))
+    yield table("Cost per second, in wasted KV tokens", _COSTS, [cost_row(planned.result)])
     yield table("Numbers the plan rests on, at batch 1", _SOURCES, source_rows(planned.problem.sources))
     rejections = [
         f"{r.class_name}: {percent(r.share)} rejected, {r.why}; {r.remedy}" for r in planned.result.rejections
@@ -58,25 +58,28 @@ def _proven(result: Result) -> str:
     return "no bound" if np.isinf(result.lower_bound) else f"proven gap {percent(result.gap, 2)}"
 
 
-def _verdict(result: Result) -> Iterator[RenderableType]:
-    if result.status is Status.INFEASIBLE:
-        reason = result.infeasible_reason or InfeasibleReason.MIN_GPUS_DO_NOT_FIT
-        yield sentence(f"There is no plan ({reason.value}): {result.message}\n")
-    if result.deadline_hit:
-        yield sentence("The time limit ended the search: run again, and the plan may differ.\n")
+def _caveats(planned: Planned) -> Iterator[RenderableType]:
+    if planned.result.deadline_hit:
+        yield sentence("The time limit ended the search: run again, and the plan may differ.")
+    report = planned.fixed_point
+    if not report.converged:
+        yield sentence(
+            f"Batch and plan still differ by {percent(report.residual)} after {report.passes} solves: "
+            "bound and certificate hold for the speeds at the batch assumed."
+        )
 
 
 def group_rows(planned: Planned) -> list[list[object]]:
-    """One row per configuration that runs."""
-    instance, result = planned.instance, planned.result
-    rates = result.routing * np.array([c.arrival_rate for c in instance.classes])[:, None]
-    slots = np.array([float(k.max_sequences) for k in instance.configurations])
-    busy = utilisation(rates, service_matrix(instance), np.array(result.groups, dtype=np.float64), slots)
+    """One row per configuration that runs; sequences in flight are those the speeds belong to."""
+    inputs = {k.name: k for k in planned.instance.configurations}
     return [
-        [k.name, z, z * k.gpus, k.max_sequences, k.kv_capacity_tokens, percent(float(u)), _nodes(result, k.name)]
-        for k, z, u in zip(instance.configurations, result.groups, busy, strict=True)
-        if z
-    ]
+        [
+            g.configuration, g.groups, g.groups * inputs[g.configuration].gpus,
+            f"{number(g.in_flight, 3)} of {inputs[g.configuration].max_sequences}",
+            percent(g.memory_share, 0), _milliseconds(g.waiting_seconds), _nodes(planned.result, g.configuration),
+        ]
+        for g in planned.forecast.groups
+    ]  # fmt: skip
 
 
 def _nodes(result: Result, configuration: str) -> str:
@@ -87,26 +90,31 @@ def _nodes(result: Result, configuration: str) -> str:
 
 
 def class_rows(planned: Planned) -> list[list[object]]:
-    """One row per class."""
-    instance, result = planned.instance, planned.result
-    names = [k.name for k in instance.configurations]
+    """One row per class: demand, reservation, routes, and the mean latency beside its bound."""
+    plans = {c.name: c for c in planned.plan.spec.classes}
     rows: list[list[object]] = []
-    for i, c in enumerate(instance.classes):
-        shares = result.routing[i]
-        routes = ", ".join(f"{name} {percent(s, 0)}" for name, s in zip(names, shares, strict=True) if s > 5e-4)
-        cached = ", ".join(name for name, held in zip(names, result.cached[i], strict=True) if held)
-        admitted = percent(float(shares.sum()))
-        reserved = result.reservation_tokens[i]
+    for promised, reserved in zip(planned.forecast.classes, planned.result.reservation_tokens, strict=True):
+        plan = plans[promised.name]
+        routes = [f"{route.configuration} {percent(from_milli(route.share_milli))}" for route in plan.routes]
         rows.append(
-            [c.name, c.arrival_rate, reserved, f"{c.fractile:.3f}", admitted, routes or "none", cached or "none"]
-        )
+            [
+                promised.name, promised.requests_per_second, reserved, percent(promised.overflow_share),
+                percent(promised.admitted), _milliseconds(promised.response_seconds),
+                _milliseconds(promised.slo_seconds), ", ".join(routes) or "none",
+                ", ".join(plan.prefix_cached_on) or "none",
+            ]
+        )  # fmt: skip
     return rows
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "–" if seconds is None else f"{seconds * 1000:,.0f} ms"
 
 
 def cost_row(result: Result) -> list[object]:
     """The objective by cause."""
     costs = result.costs
-    return ["", costs.reservation, costs.gpu, costs.latency, costs.rejection, costs.total, result.lower_bound,
+    return ["cost", costs.reservation, costs.gpu, costs.latency, costs.rejection, costs.total, result.lower_bound,
             percent(result.gap, 2)]  # fmt: skip
 
 

@@ -36,13 +36,12 @@ class Progress:
         clock: monotonic seconds; give it to the solver as well.
     """
 
-    def __init__(
-        self, what: str, stream: TextIO | None = None, clock: Callable[[], float] = time.perf_counter
-    ) -> None:
+    def __init__(self, what: str, stream: TextIO | None = None, clock: Callable[[], float] = time.perf_counter) -> None:
         self.what, self.clock = what, clock
         self._stream = stream if stream is not None else sys.stderr
         self._began = self._last_line = clock()
         self._latest: Result | None = None
+        self._solve = 0
         self._live = self._make_live() if self._stream.isatty() else None
 
     def __enter__(self) -> Self:
@@ -57,14 +56,19 @@ class Progress:
             self._live.stop()
 
     def on_incumbent(self, result: Result) -> None:
-        """Take a new incumbent."""
+        """Take a new incumbent; the first one of a solve starts a new count, for a plan may take several."""
         self._latest = result
+        self._solve += len(result.trace) <= 1
         now = self.clock()
         if self._live or now - self._began < QUIET_SECONDS or now - self._last_line < LINE_EVERY_SECONDS:
             return
         self._last_line = now
-        self._stream.write(f"{self.what}: {progress_line(result, now - self._began)}\n")
+        self._stream.write(f"{self._subject}: {progress_line(result, now - self._began)}\n")
         self._stream.flush()
+
+    @property
+    def _subject(self) -> str:
+        return f"{self.what}, solve {self._solve}" if self._solve > 1 else self.what
 
     def _make_live(self) -> Live:
         console = Console(file=self._stream, highlight=False)
@@ -75,4 +79,4 @@ class Progress:
         if seconds < QUIET_SECONDS:
             return Text("")
         found = progress_line(self._latest, seconds) if self._latest else f"{seconds:.1f} s"
-        return Spinner("line", Text(f"{self.what}: {found}"))
+        return Spinner("line", Text(f"{self._subject}: {found}"))

@@ -61,11 +61,12 @@ def sticking_view(instance: Instance, found: Sequence[Ending], source: str) -> V
     rows = [_sticking_row(instance, ending) for ending in found]
     worst = max(ending.ratio for ending in found)
     title = f"Algorithm 1 as printed, from different starts ({source})"
-    sections = [
+    sections: list[RenderableType] = [
         table(title, _STICKING_HEADINGS, ([*row.values()] for row in rows)),
         sentence(
-            f"The same instance, ending up to {number(worst, 3)} times the certified cost: the blocks never open a "
-            "configuration that has no groups, so the end depends on the start."
+            f"One instance, and ends up to {number(worst, 3)} times the certified cost: requests are only sent to "
+            "configurations that have groups, and groups only change where today's routing still fits, so the end "
+            "depends on the start."
         ),
     ]
     return View({"source": source, "endings": rows}, sections)

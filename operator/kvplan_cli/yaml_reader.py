@@ -44,7 +44,7 @@ def read_yaml(text: str, source: str) -> list[Any]:
         CommandError: the text is no YAML, or its aliases make it too large.
     """
     try:
-        documents = list(yaml.load_all(text, Loader=_Loader))  # noqa: S506  derived from the safe loader
+        documents = list(yaml.load_all(text, Loader=_Loader))
     except yaml.YAMLError as error:
         raise CommandError(source, f"this is no YAML ({_where(error)})", "mend it or give another file") from error
     except RecursionError:

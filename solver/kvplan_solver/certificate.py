@@ -176,9 +176,7 @@ class _Checker:
         if used > self.instance.gpu_budget:
             yield Violation(Check.GPU_BUDGET, "fleet", f"{used:g} GPUs used, {self.instance.gpu_budget} allowed")
         if used < self.instance.min_gpus:
-            yield Violation(
-                Check.GPU_BUDGET, "fleet", f"{used:g} GPUs used, {self.instance.min_gpus} or more wanted"
-            )
+            yield Violation(Check.GPU_BUDGET, "fleet", f"{used:g} GPUs used, {self.instance.min_gpus} or more wanted")
 
     def placements(self) -> Iterator[Violation]:
         """Counts, nodes and stages."""
@@ -204,9 +202,7 @@ class _Checker:
         products = {n.name: n.gpu_product for n in self.instance.nodes}
         for node in sorted(set(placement.stages)):
             if node not in products:
-                yield Violation(
-                    Check.PLACEMENT_NODE, node, f"{placement.configuration} is placed on an unknown node"
-                )
+                yield Violation(Check.PLACEMENT_NODE, node, f"{placement.configuration} is placed on an unknown node")
             elif configuration.gpu_product not in ("", products[node]):
                 message = f"has {products[node]}, {placement.configuration} needs {configuration.gpu_product}"
                 yield Violation(Check.PLACEMENT_NODE, node, message)
@@ -241,9 +237,7 @@ class _Checker:
         for i, k, name in self._used_pairs():
             if not allowed[i, k]:
                 c, m = self.instance.classes[i], self.instance.configurations[k].kv_capacity_tokens
-                message = (
-                    f"longest request is {c.input_tokens_max + c.max_output_tokens} tokens, a group holds {m}"
-                )
+                message = f"longest request is {c.input_tokens_max + c.max_output_tokens} tokens, a group holds {m}"
                 yield Violation(Check.MAX_LENGTH, name, message)
 
     def reservation(self) -> Iterator[Violation]:

@@ -95,13 +95,12 @@ def slo_excess_seconds(constants: Coefficients, groups: Floats, routing: Floats)
     """s_i of (6f), admission-weighted seconds, length I."""
     rates = constants.rates[:, None] * routing
     W = waiting_seconds(rates, constants.T, groups, constants.slots, constants.v)
-    response = np.where(routing > 0, routing * (W[None, :] + constants.T), 0.0).sum(axis=1)
+    # Where nothing is sent an overloaded queue's infinite wait must not meet a share of 0.
+    response = (routing * np.where(routing > 0, W[None, :] + constants.T, 0.0)).sum(axis=1)
     return np.asarray(np.maximum(0.0, response - routing.sum(axis=1) * constants.slo))
 
 
-def evaluate(
-    constants: Coefficients, groups: Floats, reservation: Floats, routing: Floats
-) -> tuple[CostParts, Floats]:
+def evaluate(constants: Coefficients, groups: Floats, reservation: Floats, routing: Floats) -> tuple[CostParts, Floats]:
     """Cost parts and s for a decision.
 
     Args:
@@ -122,11 +121,11 @@ def evaluate_with(
     """The same with f_i(r_i − Lin_i) already known, (I,)."""
     admitted = routing.sum(axis=1)
     s = slo_excess_seconds(constants, groups, routing)
-    lam = constants.rates
+    lam, weight = constants.rates, constants.rates * constants.latency_weight
     parts = CostParts(
         reservation=float(lam * admitted @ cost_per_request),
         gpu=float((lam[:, None] * routing * constants.gpu_cost).sum()) + standing_cost(constants.instance, groups),
-        latency=float(lam * constants.latency_weight @ s),
+        latency=float(np.where(weight > 0, weight * s, 0.0).sum()),
         rejection=float(lam * constants.rejection_weight @ np.maximum(0.0, 1.0 - admitted)),
     )
     return parts, s

@@ -23,9 +23,7 @@ def eligible(instance: Instance) -> Bools:
 
 def prefix_tokens(instance: Instance) -> Floats:
     """floor(Lpre/B)·B per class, length I."""
-    return np.array(
-        [float(floor_to_block(c.shared_prefix_tokens, instance.block_tokens)) for c in instance.classes]
-    )
+    return np.array([float(floor_to_block(c.shared_prefix_tokens, instance.block_tokens)) for c in instance.classes])
 
 
 def concurrency(rates: Floats, T: Floats, groups: Floats) -> Floats:

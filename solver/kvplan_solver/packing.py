@@ -116,8 +116,7 @@ def _within_gpu_limits(instance: Instance, groups: Sequence[int]) -> bool:
 
 def _obeys_chunk_rows(instance: Instance, groups: Sequence[int]) -> bool:
     return all(
-        sum(w * int(z) for w, z in zip(row.weights, groups, strict=True)) <= row.limit
-        for row in chunk_rows(instance)
+        sum(w * int(z) for w, z in zip(row.weights, groups, strict=True)) <= row.limit for row in chunk_rows(instance)
     )
 
 
@@ -229,9 +228,7 @@ def _solve_assignment(packer: _Packer, pairs: list[tuple[int, int]]) -> list[int
     for k, items in wanted.items():
         _add_row(program, float(items), float(items), [(j, 1.0) for j, (kk, _) in enumerate(pairs) if kk == k])
     for n, node in enumerate(packer.nodes):
-        sizes = [
-            (j, float(_item(packer.instance.configurations[k])[0])) for j, (k, nn) in enumerate(pairs) if nn == n
-        ]
+        sizes = [(j, float(_item(packer.instance.configurations[k])[0])) for j, (k, nn) in enumerate(pairs) if nn == n]
         _add_row(program, -np.inf, float(packer.free[node.name]), sizes)
     solution = program.solve(node_limit=20_000)
     return [round(v) for v in solution.values] if solution.status is SolveStatus.OPTIMAL else None

@@ -57,9 +57,7 @@ def test_the_writer_without_a_directory_says_how_it_is_used(capsys: pytest.Captu
     assert crds.USAGE in capsys.readouterr().err
 
 
-def test_the_writer_names_a_directory_it_cannot_write(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_writer_names_a_directory_it_cannot_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("", encoding="utf-8")
     assert crds.main([str(blocked)]) == 2

@@ -52,9 +52,7 @@ def leaves(value: object, path: Path_ = ()) -> Iterator[Path_]:
 
 
 def inside(document: Document) -> list[Path_]:
-    return [
-        path for part in ("spec", "status") if part in document for path in leaves(document[part], (part,))
-    ]
+    return [path for part in ("spec", "status") if part in document for path in leaves(document[part], (part,))]
 
 
 def at(document: Any, path: Path_) -> Any:

@@ -56,9 +56,7 @@ def test_every_node_uses_only_keywords_of_a_structural_schema() -> None:
 
 
 def test_every_field_is_described_in_a_sentence() -> None:
-    fields = [
-        (path, schema) for path, schema in NODES if not path.endswith((".items", ".additionalProperties"))
-    ]
+    fields = [(path, schema) for path, schema in NODES if not path.endswith((".items", ".additionalProperties"))]
     assert [path for path, schema in fields if not schema.get("description", "").endswith(".")] == []
 
 

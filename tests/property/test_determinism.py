@@ -23,9 +23,7 @@ sys.stdout.write(dump_json(solve(load_instance(sys.stdin.read()), Options(method
 def _in_a_child(instance: str, method: Method, hash_seed: str) -> str:
     environment = os.environ | {"PYTHONHASHSEED": hash_seed}
     command = [sys.executable, "-c", CHILD, method.value]
-    return subprocess.run(
-        command, input=instance, env=environment, capture_output=True, text=True, check=True
-    ).stdout
+    return subprocess.run(command, input=instance, env=environment, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.parametrize("method", list(Method))

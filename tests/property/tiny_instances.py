@@ -115,13 +115,10 @@ def _class(
         shared_prefix_tokens=prefix if regime in ("shared prefixes", "binding memory") else 0,
         max_output_tokens=limit,
         output_lengths=lengths,
-        latency_slo_seconds=seconds
-        * float(rng.uniform(0, 1) if regime == "binding latency" else rng.uniform(1, 4)),
+        latency_slo_seconds=seconds * float(rng.uniform(0, 1) if regime == "binding latency" else rng.uniform(1, 4)),
         preemption_cost=float(rng.choice([0.5, 1.0, 10.0, 30.0])),
         waste_cost=float(rng.choice([0.5, 1.0, 2.0])),
-        latency_weight=float(
-            rng.choice([5.0, 50.0]) if regime != "binding latency" else rng.choice([50.0, 200.0])
-        ),
+        latency_weight=float(rng.choice([5.0, 50.0]) if regime != "binding latency" else rng.choice([50.0, 200.0])),
         rejection_weight=float(rng.uniform(5, 40) if regime == "rejection pays" else rng.choice([300.0, 5000.0])),
         radius=_radius(rng, regime, float(lengths.mean())),
         arrival_scv=float(rng.choice([1.0, 1.0, 4.0])),

@@ -17,9 +17,7 @@ EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 
 
 def ready(status: ConditionStatus, now: str, before: tuple[Condition, ...] = ()) -> tuple[Condition, ...]:
-    return with_condition(
-        before, ConditionType.READY, status, ConditionReason.AS_PLANNED, "m", generation=2, now=now
-    )
+    return with_condition(before, ConditionType.READY, status, ConditionReason.AS_PLANNED, "m", generation=2, now=now)
 
 
 @pytest.mark.parametrize("words", [ConditionType, ConditionReason])

@@ -83,9 +83,7 @@ def test_accepting_a_plan_does_not_change_the_inputs(fleet: ServingFleet, chat: 
     assert inputs_digest(accepted, {"chat": chat.spec}) == inputs_digest(fleet.spec, {"chat": chat.spec})
 
 
-def test_a_field_that_matters_for_planning_changes_the_inputs(
-    fleet: ServingFleet, chat: RequestClass
-) -> None:
+def test_a_field_that_matters_for_planning_changes_the_inputs(fleet: ServingFleet, chat: RequestClass) -> None:
     before = inputs_digest(fleet.spec, {"chat": chat.spec})
     slower = chat.spec.model_copy(update={"priority": 11})
     assert inputs_digest(fleet.spec, {"chat": slower}) != before

@@ -255,9 +255,7 @@ def test_what_is_no_object_is_refused_by_its_place(document: object, line: str) 
 
 def test_every_problem_of_every_document_is_told_at_once() -> None:
     with pytest.raises(ManifestError) as refusal:
-        load_manifests(
-            [fleet(suspend=1, solver={"gapTargetMilli": -1}), None, request_class(priority="high")]
-        )
+        load_manifests([fleet(suspend=1, solver={"gapTargetMilli": -1}), None, request_class(priority="high")])
     places = [(problem.subject, problem.field) for problem in refusal.value.problems]
     assert places == [
         ("document 1 (ServingFleet chat)", "spec.solver.gapTargetMilli"),
@@ -273,9 +271,7 @@ def test_a_long_value_is_shortened_in_the_message() -> None:
 
 
 def test_the_same_object_twice_is_refused_and_both_places_are_named() -> None:
-    with pytest.raises(
-        ManifestError, match=r"document 2 .* drop this copy of document 1 .ServingFleet chat."
-    ):
+    with pytest.raises(ManifestError, match=r"document 2 .* drop this copy of document 1 .ServingFleet chat."):
         load_manifests([fleet(), fleet()])
 
 

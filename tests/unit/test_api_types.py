@@ -36,7 +36,7 @@ def test_the_smallest_fleet_has_the_defaults_the_design_states() -> None:
 
 def test_what_is_absent_is_not_written_as_null() -> None:
     assert SMALLEST.to_wire()["model"] == {
-        "preset": "Qwen/Qwen3-32B", "weightDtype": "BF16", "kvDtype": "BF16",
+        "preset": "Qwen/Qwen3-32B",
     }  # fmt: skip
 
 

@@ -48,9 +48,7 @@ def test_key_whose_error_exceeds_half_its_rate_is_not_planned() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "adequate"), [(None, None), (27.0, False), (28.0, True)])
-def test_measurement_window_must_hold_seventy_requests_per_slot(
-    seconds: float | None, adequate: bool | None
-) -> None:
+def test_measurement_window_must_hold_seventy_requests_per_slot(seconds: float | None, adequate: bool | None) -> None:
     settings = Settings(q_cap=99.0, measurement_seconds=seconds)
     plan = plan_keys(key_rates([1], [10.0]), fleet(TWO, warm_slots=2), settings)
     assert plan.report.window_adequate is adequate
@@ -80,9 +78,7 @@ def test_bytes_of_no_destination_exceed_its_limit() -> None:
 
 def test_prefix_that_fits_the_fleet_but_no_destination_is_unplaced_and_counted_as_cold() -> None:
     rates = key_rates([1, 2], [5.0, 4.0], size_bytes=[80.0, 30.0])
-    plan = plan_keys(
-        rates, fleet(TWO, warm_slots=0, byte_limits=60.0), Settings(q_cap=99.0, admission=Admission.BYTES)
-    )
+    plan = plan_keys(rates, fleet(TWO, warm_slots=0, byte_limits=60.0), Settings(q_cap=99.0, admission=Admission.BYTES))
     assert planned(plan) == [2]
     assert (plan.report.unplaced, plan.report.admitted_rate, plan.report.cold_rate) == (1, 4.0, 5.0)
 

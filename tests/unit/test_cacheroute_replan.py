@@ -116,9 +116,7 @@ def test_replan_without_a_plan_in_force_is_a_fresh_plan() -> None:
 
 def test_replan_without_rates_says_so() -> None:
     plan = plan_keys(sample(50, 4), destinations(5), SETTINGS)
-    assert replan_keys(key_rates([1], [np.nan]), destinations(5), SETTINGS, plan).outcome is (
-        Outcome.RATES_UNAVAILABLE
-    )
+    assert replan_keys(key_rates([1], [np.nan]), destinations(5), SETTINGS, plan).outcome is (Outcome.RATES_UNAVAILABLE)
 
 
 @pytest.mark.parametrize(

@@ -55,9 +55,7 @@ def test_plan_does_not_depend_on_the_order_of_keys_or_destinations() -> None:
     names = [f"a-{n}" for n in range(7)]
     first = plan_keys(key_rates(keys, rates), fleet(names, warm_slots=60), Settings(q_cap=3.0))
     mixed = generator.permutation(500)
-    second = plan_keys(
-        key_rates(keys[mixed], rates[mixed]), fleet(names[::-1], warm_slots=60), Settings(q_cap=3.0)
-    )
+    second = plan_keys(key_rates(keys[mixed], rates[mixed]), fleet(names[::-1], warm_slots=60), Settings(q_cap=3.0))
     for column in ("members", "offsets", "backups", "loads"):
         assert np.array_equal(getattr(first, column), getattr(second, column)), column
     assert np.array_equal(first.keys, second.keys)

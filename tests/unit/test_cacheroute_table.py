@@ -44,9 +44,7 @@ def head(generation: int = 1, epoch: int = 1_700_000_000) -> dict[str, Any]:
 
 def sample(count: int, seed: int = 0, destinations: int = 30) -> TableKeys:
     g = random.Random(seed)
-    homes = tuple(
-        Home((f"tp2-{a}",), f"tp2-{b}") for a in range(destinations) for b in range(destinations) if a != b
-    )
+    homes = tuple(Home((f"tp2-{a}",), f"tp2-{b}") for a in range(destinations) for b in range(destinations) if a != b)
     return TableKeys(
         homes,
         [g.getrandbits(64) for _ in range(count)],
@@ -84,9 +82,7 @@ def test_large_table_is_split_by_prefix_into_shards_that_fit_a_config_map() -> N
         assert table.lookup(keys.hashes[row]) == keys.homes[keys.home_of[row]]
 
 
-@pytest.mark.parametrize(
-    ("keys", "bits"), [(4_001, 40), (2**20, 40), (2**20 + 1, 48), (2**28 + 1, 56), (2**40, 64)]
-)
+@pytest.mark.parametrize(("keys", "bits"), [(4_001, 40), (2**20, 40), (2**20 + 1, 48), (2**28 + 1, 56), (2**40, 64)])
 def test_stored_bits_keep_false_matches_below_one_in_a_million(keys: int, bits: int) -> None:
     assert stored_hash_bits(keys) == bits
 

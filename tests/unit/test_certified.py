@@ -73,9 +73,7 @@ def test_a_tight_objective_buys_faster_groups() -> None:
 
 def test_the_reservation_shrinks_when_memory_binds_and_rejection_is_dearer() -> None:
     roomy = _solved(Instance((a_class(arrival_rate=8.0),), (a_configuration(),), nodes(1)))
-    tight = _solved(
-        Instance((a_class(arrival_rate=8.0),), (a_configuration(kv_capacity_tokens=4_000),), nodes(1))
-    )
+    tight = _solved(Instance((a_class(arrival_rate=8.0),), (a_configuration(kv_capacity_tokens=4_000),), nodes(1)))
     assert tight.reservation_tokens[0] < roomy.reservation_tokens[0]
     assert BindingKind.MEMORY in {b.kind for b in tight.binding}
     assert tight.rejected[0] < 0.5

@@ -9,7 +9,7 @@ import pytest
 from kvplan_solver.certificate import certify
 from kvplan_solver.certified.method import solve_certified
 from kvplan_solver.errors import InvalidInput
-from kvplan_solver.instance import Ambiguity, ClassInput, Instance, clip_samples
+from kvplan_solver.instance import Ambiguity, ClassInput, ConfigurationInput, Instance, clip_samples
 from kvplan_solver.result import Options
 from tests.builders import a_class, a_configuration, nodes
 
@@ -18,6 +18,20 @@ TWO = (a_configuration("tp1"), a_configuration("tp2", tensor_parallel=2, decode_
 
 def _one(c: ClassInput, **changes: object) -> Instance:
     return Instance((c,), TWO, nodes(4, 4), **changes)  # type: ignore[arg-type]
+
+
+def _narrow() -> Instance:
+    narrow = a_configuration(kv_capacity_tokens=770, max_sequences=1)
+    return Instance((a_class(),), (narrow,), nodes(8), headroom_milli=900)
+
+
+def _twins() -> Instance:
+    configurations = (TWO[0], dataclasses.replace(TWO[0], name="twin"))
+    return Instance((a_class("a"), a_class("b")), configurations, nodes(4))
+
+
+def _instant() -> ConfigurationInput:
+    return a_configuration(prefill_seconds_per_token=0.0, decode_seconds_per_token=0.0)
 
 
 LEGAL: list[tuple[str, Instance]] = [
@@ -39,15 +53,12 @@ LEGAL: list[tuple[str, Instance]] = [
     ("no nodes", Instance((a_class(),), TWO, ())),
     ("one GPU", Instance((a_class(),), TWO, nodes(1))),
     ("prompts longer than every group", _one(a_class(input_tokens_p95=30_000, input_tokens_max=30_000))),
-    (
-        "the best reservation exceeds every budget, the prompt does not",
-        Instance((a_class(),), (a_configuration(kv_capacity_tokens=770, max_sequences=1),), nodes(8), headroom_milli=900),
-    ),
+    ("the best reservation exceeds every budget, the prompt does not", _narrow()),
     ("demand far beyond capacity", _one(a_class(arrival_rate=1e6))),
     ("one class and one configuration", Instance((a_class(),), (a_configuration(),), nodes(2))),
-    ("identical classes and configurations", Instance((a_class("a"), a_class("b")), (TWO[0], dataclasses.replace(TWO[0], name="twin")), nodes(4))),
+    ("identical classes and configurations", _twins()),
     ("no headroom", _one(a_class(), headroom_milli=0)),
-    ("service takes no time", Instance((a_class(),), (a_configuration(prefill_seconds_per_token=0.0, decode_seconds_per_token=0.0),), nodes(1))),
+    ("service takes no time", Instance((a_class(),), (_instant(),), nodes(1))),
     ("blocks of one token", _one(a_class(), block_tokens=1)),
     ("blocks larger than a request", _one(a_class(), block_tokens=2048)),
     ("rejection costs nothing", _one(a_class(rejection_weight=0.0))),

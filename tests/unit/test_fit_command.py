@@ -70,9 +70,7 @@ def test_the_same_input_gives_the_same_bytes_in_every_process(chat: Path, tmp_pa
     for hash_seed in ("1", "2"):
         arguments = ["--trace", f"chat={chat}", "--out", str(tmp_path / hash_seed)]
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-        subprocess.run(
-            [sys.executable, "-c", program, *arguments], env=environment, check=True, capture_output=True
-        )
+        subprocess.run([sys.executable, "-c", program, *arguments], env=environment, check=True, capture_output=True)
     for name in ("fit.json", "keys.csv", "requestclasses.yaml"):
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
 

@@ -85,9 +85,7 @@ def test_key_rates_are_written_by_class_and_descending_rate() -> None:
 
 
 def test_keys_without_blocks_have_unknown_and_not_0_reusable_tokens() -> None:
-    made = RequestTrace(
-        "chat", np.ones(3), arrival_seconds=np.arange(3.0), keys=np.zeros(3, int), key_names=('a,"b"',)
-    )
+    made = RequestTrace("chat", np.ones(3), arrival_seconds=np.arange(3.0), keys=np.zeros(3, int), key_names=('a,"b"',))
     rows = list(csv.DictReader(io.StringIO(keys_csv([fit_trace(made, FitOptions())]))))
     assert (rows[0]["key"], rows[0]["reusableTokens"]) == ('a,"b"', "")
 

@@ -54,9 +54,7 @@ def test_a_fixed_plan_settles_at_the_closed_form_batch() -> None:
     rate = 6.0
     intercept, slope = 1e-4 * PROMPT + OUTPUT * (0.01 - 5e-4), OUTPUT * 5e-4
     expected = rate * intercept / (1 - rate * slope)
-    result, frozen, report = solve_with_batch(
-        instance(rate, configuration("k")), {"k": STEEP}, always((1,), (1.0,))
-    )
+    result, frozen, report = solve_with_batch(instance(rate, configuration("k")), {"k": STEEP}, always((1,), (1.0,)))
     assert report.converged
     assert report.passes == 2
     assert report.points[0].frozen == pytest.approx(expected, rel=1e-9)

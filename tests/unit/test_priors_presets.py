@@ -153,9 +153,7 @@ def _configured(preset: ModelPreset) -> bool:
     return "model_configs/" in preset.source
 
 
-@pytest.mark.parametrize(
-    "preset", [p for p in MODEL_PRESETS if _configured(p)], ids=lambda preset: preset.facts.name
-)
+@pytest.mark.parametrize("preset", [p for p in MODEL_PRESETS if _configured(p)], ids=lambda preset: preset.facts.name)
 def test_a_model_preset_agrees_with_the_configuration_it_was_counted_from(preset: ModelPreset) -> None:
     config = json.loads(_estimator_file(*preset.source.split()[-1].split("/")))
     facts = preset.facts

@@ -23,11 +23,11 @@ def test_a_fresh_interpreter_in_the_root_can_import(module: str) -> None:
     assert (done.returncode, done.stdout.strip()) == (0, module), done.stderr
 
 
-@pytest.mark.parametrize("module", ["kvplan_solver.budget", "kvplan_solver.cacheroute.table", "kvplan_solver.cacheroute.keys"])
+@pytest.mark.parametrize(
+    "module", ["kvplan_solver.budget", "kvplan_solver.cacheroute.table", "kvplan_solver.cacheroute.keys"]
+)
 def test_what_the_router_imports_needs_the_standard_library_alone(module: str) -> None:
-    code = (
-        f"import sys, {module}; print([m for m in ('numpy', 'highspy', 'pydantic', 'yaml') if m in sys.modules])"
-    )
+    code = f"import sys, {module}; print([m for m in ('numpy', 'highspy', 'pydantic', 'yaml') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -168,9 +168,7 @@ def test_parquet_without_pyarrow_names_the_extra(tmp_path: Path, monkeypatch: py
         load_trace(path, {}, "chat")
 
 
-def test_a_packed_parquet_file_beyond_the_limit_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_packed_parquet_file_beyond_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kvplan_cli.traces.parquet_table.MAX_UNPACKED_BYTES", 100)
     path = tmp_path / "a.parquet.gz"
     path.write_bytes(gzip.compress(bytes(101)))

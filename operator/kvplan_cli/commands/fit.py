@@ -44,9 +44,7 @@ def fit(
             "key, blocks, blockTokens. Well-known names are detected."
         ),
     ] = None,
-    columns_file: Annotated[
-        Path | None, typer.Option(help="YAML file of key: column lines for all traces.")
-    ] = None,
+    columns_file: Annotated[Path | None, typer.Option(help="YAML file of key: column lines for all traces.")] = None,
     rate: Annotated[Texts, typer.Option(help="CLASS=REQUESTS_PER_SECOND, stated instead of measured.")] = None,
     slo: Annotated[Texts, typer.Option(help="CLASS=MILLISECONDS, target of the mean latency.")] = None,
     max_output: Annotated[Texts, typer.Option(help="CLASS=TOKENS, the longest output allowed.")] = None,
@@ -73,9 +71,7 @@ def fit(
         rates=split_numbers("--rate", rate or [], float),
         max_outputs=split_numbers("--max-output", max_output or [], int),
     )
-    options = FitOptions(
-        windows=windows, seed=seed, max_points=max_points, shared_by=shared_by, key_blocks=key_blocks
-    )
+    options = FitOptions(windows=windows, seed=seed, max_points=max_points, shared_by=shared_by, key_blocks=key_blocks)
     workloads, remarks = fit_all(inputs, options)
     manifests = ManifestOptions(fleet, namespace, split_numbers("--slo", slo or [], int))
     report = fit_report(workloads, remarks)

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kvplan_cli.output import number
-from kvplan_cli.plots.style import BLUE, ORANGE, VERMILION, new_figure, plain_ticks, quiet_axes
+from kvplan_cli.plots.style import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    VERMILION,
+    keyed,
+    new_figure,
+    plain_log,
+    plain_ticks,
+    quiet_axes,
+)
 from kvplan_solver.instance import Floats
 from kvplan_solver.result import Result, TracePoint
 
@@ -18,6 +28,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+SETTLED = "settled"
+"""Step of the planner that prices the found plan at the batch it implies."""
 WIDE_SPREAD = 5.0
 """Ratio of the first cost to the last from which a linear axis would hide the end of the search."""
 
@@ -44,44 +56,57 @@ def course(trace: Sequence[TracePoint]) -> Course:
     )
 
 
+def searched(result: Result) -> tuple[TracePoint, ...]:
+    """The points of the search itself; the last one may be priced at other speeds and is told apart by name."""
+    final = TracePoint("final", result.objective, result.lower_bound)
+    return tuple(point for point in result.trace if point.step != SETTLED) or (final,)
+
+
 def convergence_figure(result: Result, fleet: str) -> "Figure":
     """Objective and bound over time, with the gap underneath where the method proves a bound."""
-    trace = result.trace or (TracePoint("final", result.objective, result.lower_bound),)
-    found = course(trace)
+    found = course(searched(result))
     bounded = bool(np.isfinite(found.bound[-1]))
     figure = new_figure(8.5, 5.6 if bounded else 4.0)
-    grid = figure.subplots(2 if bounded else 1, 1, squeeze=False, sharex=True,
-                           height_ratios=(2.2, 1) if bounded else (1,))[:, 0]  # fmt: skip
+    rows, heights = (2, (2.2, 1)) if bounded else (1, (1,))
+    grid = figure.subplots(rows, 1, squeeze=False, sharex=True, height_ratios=heights)[:, 0]
     _draw_costs(grid[0], found, bounded)
     if bounded:
         _draw_gap(grid[1], found)
+    if any(point.step == SETTLED for point in result.trace):
+        _draw_settled(grid[0], found, result)
+    keyed(grid[0], "upper right")
     grid[-1].set_xlabel("seconds since the start" if found.in_seconds else "step of the search")
-    ending = f"gap {result.gap:.2%}" if bounded else "no bound: the method proves none"
+    ending = f"gap {result.gap:.2%}" if np.isfinite(result.lower_bound) else "no bound: the method proves none"
     figure.suptitle(f"{fleet}: {result.method.value} method, {result.status.value}, {ending}", fontsize=12)
     return figure
 
 
 def _draw_costs(axes: "Axes", found: Course, bounded: bool) -> None:
-    from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415  optional extra
-
-    axes.step(found.times, found.objective, where="post", color=VERMILION, linewidth=2, marker="o",
-              markersize=4, label="best plan found")  # fmt: skip
+    axes.step(
+        found.times, found.objective, where="post", color=VERMILION, linewidth=2, marker="o", markersize=4,
+        label=f"best plan found: {number(float(found.objective[-1]))}",
+    )  # fmt: skip
     if bounded:
         finite = np.isfinite(found.bound)
-        axes.step(found.times[finite], found.bound[finite], where="post", color=BLUE, linewidth=2,
-                  linestyle="--", label="no plan can cost less (bound)")  # fmt: skip
+        axes.step(
+            found.times[finite], found.bound[finite], where="post", color=BLUE, linewidth=2, linestyle="--",
+            label=f"no plan can cost less (bound): {number(float(found.bound[-1]))}",
+        )  # fmt: skip
     if found.objective[-1] > 0 and found.objective[0] > WIDE_SPREAD * found.objective[-1]:
         axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.annotate(
-        number(float(found.objective[-1])), (found.times[-1], found.objective[-1]),
-        textcoords="offset points", xytext=(0, 8), ha="right", color=VERMILION,
-    )  # fmt: skip
-    axes.yaxis.set_major_formatter(plain_ticks())
+        plain_log(axes.yaxis)
+    else:
+        axes.yaxis.set_major_formatter(plain_ticks())
     axes.set_ylabel("cost per second\n(wasted KV tokens)")
-    axes.legend(frameon=False)
     quiet_axes(axes)
+
+
+def _draw_settled(axes: "Axes", found: Course, result: Result) -> None:
+    """The plan at the speeds of its own batch: not on the course, whose speeds were assumed."""
+    axes.plot(
+        found.times[-1], result.objective, color=GREEN, marker="D", markersize=8, linestyle="none",
+        label=f"at the speeds of its own batch: {number(result.objective)}",
+    )  # fmt: skip
 
 
 def _draw_gap(axes: "Axes", found: Course) -> None:

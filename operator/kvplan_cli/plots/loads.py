@@ -1,7 +1,7 @@
 """Load per destination before and after a replan.
 
-Inputs: requests per second per destination, twice. Output: a figure. A destination that exists only before
-or only after is drawn with an empty place where it is missing.
+Inputs: load per destination, twice, in a unit that makes them comparable. Output: a figure. A destination that
+exists only before or only after is drawn with an empty place where it is missing.
 """
 
 from collections.abc import Mapping
@@ -9,35 +9,37 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kvplan_cli.plots.style import BLUE, INK, MUTED, ORANGE, new_figure, quiet_axes
+from kvplan_cli.plots.style import BLUE, INK, MUTED, ORANGE, keyed, new_figure, quiet_axes, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Loads = Mapping[str, float]
-"""Requests per second by destination (slot)."""
+"""Load by destination (slot)."""
 _NAMED_DESTINATIONS = 40
 
 
-def loads_figure(before: Loads, after: Loads, title: str) -> "Figure":
-    """Paired bars, one pair per destination, and the mean of each side."""
+def loads_figure(
+    before: Loads, after: Loads, title: str, unit: str, labels: tuple[str, str] = ("before", "after")
+) -> "Figure":
+    """Paired bars, one pair per destination; the legend tells how even each side is."""
     names = sorted({*before, *after}, key=_slot_order)
     figure = new_figure(max(7.0, min(16.0, 1.6 + 0.42 * len(names))), 4.4)
     axes = figure.subplots()
     places = np.arange(len(names))
     for shift, loads, colour, label, hatch in (
-        (-0.2, before, ORANGE, "before", "//"),
-        (0.2, after, BLUE, "after", None),
+        (-0.2, before, ORANGE, labels[0], "//"),
+        (0.2, after, BLUE, labels[1], None),
     ):
         heights = [loads.get(name, 0.0) for name in names]
         axes.bar(places + shift, heights, 0.38, color=colour, edgecolor=INK, linewidth=0.5, hatch=hatch,
                  label=f"{label}: {_described(loads)}")  # fmt: skip
     _name_destinations(axes, names)
-    axes.set_ylabel("requests per second")
+    axes.set_ylabel(unit)
     axes.set_ylim(0, 1.35 * max([*before.values(), *after.values(), 1e-9]))
-    axes.set_title(title, loc="left")
-    axes.legend(frameon=False, loc="upper left")
+    titled(axes, title)
+    keyed(axes, "upper left")
     quiet_axes(axes)
     return figure
 

@@ -49,8 +49,7 @@ def boxes(instance: Instance, placements: Sequence[GroupPlacement]) -> list[Box]
 def partition_figure(instance: Instance, placements: Sequence[GroupPlacement], fleet: str) -> "Figure":
     """The partition, one row per node, in columns of sixteen nodes."""
     columns = [
-        instance.nodes[start : start + NODES_PER_COLUMN]
-        for start in range(0, len(instance.nodes), NODES_PER_COLUMN)
+        instance.nodes[start : start + NODES_PER_COLUMN] for start in range(0, len(instance.nodes), NODES_PER_COLUMN)
     ] or [()]
     rows = max(map(len, columns))
     figure = new_figure(_WIDTH * min(len(columns), 4) + 1.4, _HEIGHT * rows + 1.7)
@@ -66,9 +65,7 @@ def partition_figure(instance: Instance, placements: Sequence[GroupPlacement], f
     return figure
 
 
-def _draw_column(
-    axes: "Axes", nodes: Sequence[NodeInput], found: Sequence[Box], palette: dict[str, str]
-) -> None:
+def _draw_column(axes: "Axes", nodes: Sequence[NodeInput], found: Sequence[Box], palette: dict[str, str]) -> None:
     from matplotlib.patches import Rectangle  # noqa: PLC0415  optional extra
 
     rows = {node.name: row for row, node in enumerate(nodes)}

@@ -11,7 +11,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kvplan_cli.epsilon import orders_over_radius
-from kvplan_cli.plots.style import BLUE, GREEN, MUTED, ORANGE, VERMILION, new_figure, plain_ticks, quiet_axes
+from kvplan_cli.output import number
+from kvplan_cli.plots.style import (
+    BLUE,
+    GREEN,
+    MUTED,
+    ORANGE,
+    VERMILION,
+    keyed,
+    new_figure,
+    plain_log,
+    plain_ticks,
+    quiet_axes,
+    titled,
+)
 from kvplan_solver.instance import Ambiguity, ClassInput
 from kvplan_solver.newsvendor import robust_order
 
@@ -20,6 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CLASSES_PER_FIGURE = 4
+_ROOM_FOR_KEY = 1.6
 
 
 def reservation_figures(
@@ -47,39 +61,42 @@ def _draw_distribution(axes: "Axes", c: ClassInput, reservation_tokens: int) -> 
     samples, held = c.output_lengths, reservation_tokens - c.input_tokens_p95
     heights = np.arange(1, samples.size + 1) / samples.size
     axes.step(samples, heights, where="post", color=BLUE, linewidth=1.8, label="output lengths (CDF)")
-    axes.axhline(c.fractile, color=ORANGE, linestyle="--", linewidth=1.4, label=f"fractile q = {c.fractile:.3f}")
+    axes.axhline(c.fractile, color=ORANGE, linestyle="--", label=f"fractile q = {c.fractile:.3f}")
     axes.axvline(
         max(held, 1), color=VERMILION, linewidth=1.8,
         label=f"reserved: {held:,} output tokens\n(r = {reservation_tokens:,}, P95 prompt {c.input_tokens_p95:,})",
     )  # fmt: skip
     axes.set_xscale("log")
     axes.set_xlim(max(1.0, float(samples[0])), float(c.max_output_tokens))
-    axes.xaxis.set_major_formatter(plain_ticks())
+    plain_log(axes.xaxis)
     axes.set_ylim(0, 1.02)
     axes.set_ylabel("share of requests")
     axes.set_xlabel("output tokens (log scale)")
-    axes.set_title(f"{c.name}: {float((samples <= held).mean()):.1%} of outputs fit their reservation", loc="left")
-    axes.legend(loc="lower right", framealpha=0.9, edgecolor="none")
+    titled(axes, f"{c.name}: {float((samples <= held).mean()):.1%} of outputs fit their reservation")
+    keyed(axes, "lower right")
     quiet_axes(axes)
 
 
 def _draw_radius(axes: "Axes", c: ClassInput, ambiguity: Ambiguity) -> None:
     found = orders_over_radius(c, ambiguity)
+    unit = "fraction of the lengths" if ambiguity is Ambiguity.SCALE else "tokens"
+    axes.plot(found.radii, found.output_tokens, color=BLUE, linewidth=1.8, label="robust reservation η*")
+    axes.axvline(c.radius, color=GREEN, linewidth=1.6, label=f"ε in force = {number(c.radius, 3)}")
     threshold = robust_order(c, ambiguity).shift_threshold_tokens
-    unit = "" if ambiguity is Ambiguity.SCALE else " tokens"
-    axes.plot(found.radii, found.output_tokens, color=BLUE, linewidth=1.8, label="robust output reservation η*")
-    axes.axvline(c.radius, color=GREEN, linewidth=1.6, label=f"ε in force = {c.radius:,.3g}{unit}")
-    title = "η* grows with ε"
     if np.isfinite(threshold):
-        axes.axvline(
-            threshold, color=MUTED, linestyle=":", linewidth=1.8, label=f"shift threshold R = {threshold:,.3g}{unit}"
-        )
-        title = "ε below R: the order is the sample's" if c.radius <= threshold else "ε above R: the order has jumped"
-    axes.set_title(title, loc="left")
+        label = f"shift threshold R = {number(threshold, 3)}"
+        axes.axvline(threshold, color=MUTED, linestyle=":", linewidth=1.8, label=label)
     axes.set_xlim(0, float(found.radii[-1]))
-    axes.set_ylim(0, max(1.0, float(found.output_tokens.max()) * 1.6))
-    axes.set_xlabel(f"radius ε ({'fraction' if ambiguity is Ambiguity.SCALE else 'tokens'})")
+    axes.set_ylim(0, max(1.0, float(found.output_tokens.max()) * _ROOM_FOR_KEY))
+    axes.set_xlabel(f"radius ε ({unit})")
     axes.set_ylabel("output tokens reserved")
     axes.yaxis.set_major_formatter(plain_ticks())
-    axes.legend(loc="upper left", framealpha=0.9, edgecolor="none")
+    titled(axes, _radius_title(c.radius, threshold))
+    keyed(axes, "upper left")
     quiet_axes(axes)
+
+
+def _radius_title(radius: float, threshold: float) -> str:
+    if not np.isfinite(threshold):
+        return "the order grows with ε"
+    return "ε below R: the order is the sample's" if radius <= threshold else "ε above R: the order has jumped"

@@ -5,13 +5,15 @@ print as well also differs by hatch, dash or label. matplotlib is an optional ex
 """
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from itertools import cycle, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from kvplan_cli.errors import MissingExtra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter
 
@@ -22,21 +24,23 @@ BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, YELLOW = (
 INK, MUTED, GRID, EMPTY = "#222222", "#666666", "#DDDDDD", "#F4F4F4"
 _SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, YELLOW, VERMILION)
 _DARK = (BLUE, GREEN, VERMILION)
-_TYPE = {"font.size": 10, "axes.titlesize": 11, "axes.labelsize": 10, "legend.fontsize": 9}
+_TITLE_SIZE, _KEY_SIZE = 11, 9
 
 
-def new_figure(width: float, height: float) -> "Figure":
-    """An empty figure, inches.
+def require_matplotlib() -> None:
+    """Fail before any work is done for pictures that cannot be drawn.
 
     Raises:
         MissingExtra: matplotlib is not installed.
     """
-    try:
-        from matplotlib import rcParams  # noqa: PLC0415  optional extra
-        from matplotlib.figure import Figure  # noqa: PLC0415
-    except ImportError:
-        raise MissingExtra("--plot", "matplotlib", "plots") from None
-    rcParams.update(_TYPE)
+    if find_spec("matplotlib") is None:
+        raise MissingExtra("--plot", "matplotlib", "plots")
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """An empty figure, inches."""
+    from matplotlib.figure import Figure  # noqa: PLC0415  optional extra
+
     return Figure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor="white")
 
 
@@ -55,6 +59,25 @@ def quiet_axes(axes: "Axes") -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(visible=True, color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
+
+
+def titled(axes: "Axes", text: str) -> None:
+    """A title over the left edge."""
+    axes.set_title(text, loc="left", fontsize=_TITLE_SIZE)
+
+
+def keyed(axes: "Axes", place: Literal["upper left", "upper right", "lower right"]) -> None:
+    """A legend that covers as little as it can."""
+    axes.legend(loc=place, fontsize=_KEY_SIZE, framealpha=0.9, edgecolor="none")
+
+
+def plain_log(axis: "Axis") -> None:
+    """Ticks of a log axis at 1, 2 and 5, in plain numbers."""
+    from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415  optional extra
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(plain_ticks())
+    axis.set_minor_formatter(NullFormatter())
 
 
 def plain_ticks() -> "FuncFormatter":

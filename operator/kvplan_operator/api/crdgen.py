@@ -25,9 +25,7 @@ def crd_files() -> dict[str, str]:
 
 def crd_text(kind: Kind) -> str:
     """The YAML text of one CustomResourceDefinition."""
-    return HEADER + yaml.dump(
-        crd_document(kind), Dumper=_PlainDumper, sort_keys=False, width=110, allow_unicode=True
-    )
+    return HEADER + yaml.dump(crd_document(kind), Dumper=_PlainDumper, sort_keys=False, width=110, allow_unicode=True)
 
 
 def crd_document(kind: Kind) -> dict[str, Any]:

@@ -40,9 +40,7 @@ class ServingFleetSpec(ApiModel):
         default=fleet_planning.Uncertainty(),
         description="Which output-length distributions a plan must withstand.",
     )
-    solver: fleet_planning.Solver = Field(
-        default=fleet_planning.Solver(), description="How plans are computed."
-    )
+    solver: fleet_planning.Solver = Field(default=fleet_planning.Solver(), description="How plans are computed.")
     replan: fleet_planning.Replan = Field(
         default=fleet_planning.Replan(), description="When a new plan is worth a change."
     )

@@ -59,17 +59,17 @@ class Model(ApiModel):
     weights_bytes: Bytes | None = Field(
         default=None, description="Bytes of all weights as loaded. Absent: parameters times bytes per weight."
     )
-    layers: PositiveCount | None = Field(
-        default=None, description="Transformer layers. Absent: from the preset."
-    )
+    layers: PositiveCount | None = Field(default=None, description="Transformer layers. Absent: from the preset.")
     kv_heads: PositiveCount | None = Field(
         default=None, description="Key-value heads per layer. Absent: from the preset."
     )
-    head_dim: PositiveCount | None = Field(
-        default=None, description="Dimension of one head. Absent: from the preset."
+    head_dim: PositiveCount | None = Field(default=None, description="Dimension of one head. Absent: from the preset.")
+    weight_dtype: WeightDtype | None = Field(
+        default=None, description="Number format of the weights. Absent: from the preset, else BF16."
     )
-    weight_dtype: WeightDtype = Field(default=WeightDtype.BF16, description="Number format of the weights.")
-    kv_dtype: KvDtype = Field(default=KvDtype.BF16, description="Number format of the KV cache.")
+    kv_dtype: KvDtype | None = Field(
+        default=None, description="Number format of the KV cache. Absent: from the preset, else BF16."
+    )
     max_model_len: PositiveTokens | None = Field(
         default=None,
         description="Longest prompt plus output in tokens. Absent: what the classes on each group need.",
@@ -89,9 +89,7 @@ class Nodes(ApiModel):
     )
 
     selector: LabelSelector = Field(description="Labels of the nodes; an empty selector means every node.")
-    gpu_resource: QualifiedName = Field(
-        default="nvidia.com/gpu", description="Name under which nodes offer GPUs."
-    )
+    gpu_resource: QualifiedName = Field(default="nvidia.com/gpu", description="Name under which nodes offer GPUs.")
     gpu_preset: PresetName | None = Field(
         default=None,
         description="System of the shipped data, for example h200_sxm. Absent: by the GPU product label.",
@@ -100,9 +98,7 @@ class Nodes(ApiModel):
         default=(), max_length=32, json_schema_extra=ATOMIC,
         description="Taints that the groups tolerate; nodes with other taints are left out.",
     )  # fmt: skip
-    min_gpus: Count | None = Field(
-        default=None, description="GPUs that groups take at least. Absent: no floor."
-    )
+    min_gpus: Count | None = Field(default=None, description="GPUs that groups take at least. Absent: no floor.")
     max_gpus: Count | None = Field(
         default=None, description="GPUs that groups take at most. Absent: what the nodes have free."
     )

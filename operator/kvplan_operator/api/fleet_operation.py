@@ -104,9 +104,7 @@ class Rollout(ApiModel):
     deadline_seconds: PositiveSeconds = Field(
         default=7_200, description="Time one step may take before the fleet is Stalled."
     )
-    window: Window | None = Field(
-        default=None, description="When cold changes may start. Absent: at any time."
-    )
+    window: Window | None = Field(default=None, description="When cold changes may start. Absent: at any time.")
 
 
 class PlanPolicy(ApiModel):

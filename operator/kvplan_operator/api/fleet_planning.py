@@ -65,8 +65,7 @@ class Radius(ApiModel):
 
     rules: ClassVar = (
         Rule(
-            "[has(self.relativeMilli), has(self.tokens), has(self.auto) && self.auto]"
-            ".filter(given, given).size() == 1",
+            "[has(self.relativeMilli), has(self.tokens), has(self.auto) && self.auto].filter(given, given).size() == 1",
             "give exactly one of relativeMilli, tokens and auto: true",
             holds=lambda self: (
                 [self.relative_milli is not None, self.tokens is not None, self.auto is True].count(True) == 1
@@ -88,8 +87,7 @@ class Uncertainty(ApiModel):
 
     rules: ClassVar = (
         Rule(
-            "!has(self.ambiguity) || self.ambiguity != 'Scale' || "
-            "!has(self.radius) || !has(self.radius.tokens)",
+            "!has(self.ambiguity) || self.ambiguity != 'Scale' || !has(self.radius) || !has(self.radius.tokens)",
             "with ambiguity Scale give radius.relativeMilli or radius.auto",
             "radius",
             lambda self: self.ambiguity != Ambiguity.SCALE or self.radius.tokens is None,
@@ -128,9 +126,7 @@ class Replan(ApiModel):
     """When a new plan is worth a change."""
 
     interval_seconds: PositiveSeconds = Field(default=300, description="Time between two solves.")
-    min_dwell_seconds: Seconds = Field(
-        default=3_600, description="Time a partition stays before another replaces it."
-    )
+    min_dwell_seconds: Seconds = Field(default=3_600, description="Time a partition stays before another replaces it.")
     min_improvement_milli: Milli = Field(
         default=50, description="Saving that a new partition must promise, in thousandths of the cost."
     )
@@ -150,9 +146,7 @@ class Prometheus(ApiModel):
         ),
     )
 
-    profile: DnsLabel | None = Field(
-        default=None, description="Name of a connection in the operator's settings."
-    )
+    profile: DnsLabel | None = Field(default=None, description="Name of a connection in the operator's settings.")
     url: Url | None = Field(
         default=None,
         description="Address queried without credentials; the operator's allow-list must have it.",

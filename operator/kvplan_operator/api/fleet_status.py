@@ -75,17 +75,13 @@ class TableStatus(ApiModel):
 
     generation: BigCount = Field(default=0, description="Counts published tables.")
     keys: BigCount = Field(default=0, description="Keys with a fixed home.")
-    digest: Digest | None = Field(
-        default=None, description="SHA-256 of the table. Absent: none is published."
-    )
+    digest: Digest | None = Field(default=None, description="SHA-256 of the table. Absent: none is published.")
 
 
 class ServingFleetStatus(Status):
     """What was observed about a fleet."""
 
-    current_plan: PlanReference | None = Field(
-        default=None, description="The plan in force. Absent: none was applied."
-    )
+    current_plan: PlanReference | None = Field(default=None, description="The plan in force. Absent: none was applied.")
     candidate_plan: CandidatePlan | None = Field(
         default=None, description="The plan that waits for a decision. Absent: none does."
     )
@@ -96,9 +92,5 @@ class ServingFleetStatus(Status):
     gpus: GpuInventory | None = Field(
         default=None, description="GPUs of the selected nodes. Absent: not looked at yet."
     )
-    last_solve: LastSolve | None = Field(
-        default=None, description="The latest run of the solver. Absent: none yet."
-    )
-    table: TableStatus | None = Field(
-        default=None, description="The routing table published last. Absent: none."
-    )
+    last_solve: LastSolve | None = Field(default=None, description="The latest run of the solver. Absent: none yet.")
+    table: TableStatus | None = Field(default=None, description="The routing table published last. Absent: none.")

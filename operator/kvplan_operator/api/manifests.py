@@ -139,9 +139,7 @@ def _parse(subject: str, document: Document) -> tuple[ApiModel | None, list[Prob
 
 def _shape_problem(place: str, document: object) -> Problem | None:
     if not isinstance(document, dict):
-        return Problem(
-            place, "the document", shown(document), "write a mapping with apiVersion, kind, metadata"
-        )
+        return Problem(place, "the document", shown(document), "write a mapping with apiVersion, kind, metadata")
     for name in ("apiVersion", "kind"):
         value = document.get(name, ABSENT)
         if not isinstance(value, str) or not value:

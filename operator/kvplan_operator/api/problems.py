@@ -35,9 +35,7 @@ def problems_of(
     """One problem per error; a list that is wrong only because of an entry is not named beside it."""
     schema = _schema(model)
     details = error.errors(include_url=False)
-    return [
-        _problem(subject, schema, document, detail) for detail in details if not _contains(detail, details)
-    ]
+    return [_problem(subject, schema, document, detail) for detail in details if not _contains(detail, details)]
 
 
 @cache
@@ -48,9 +46,7 @@ def _schema(model: type[BaseModel]) -> Schema:
 def null_problems(subject: str, document: dict[str, Any]) -> list[Problem]:
     """Nulls below spec and status: absent means default, and null is no value."""
     remedy = "remove the field: a field that is left out has its default"
-    paths = [
-        path for part in ("spec", "status") if part in document for path in _nulls(document[part], (part,))
-    ]
+    paths = [path for part in ("spec", "status") if part in document for path in _nulls(document[part], (part,))]
     return [Problem(subject, field_name(path), "null", remedy) for path in paths]
 
 

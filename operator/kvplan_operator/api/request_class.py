@@ -98,9 +98,7 @@ class TokenCounts(ApiModel):
         default=None,
         description="Prompt length that 95 of 100 requests stay within. Absent: measured, else input.",
     )
-    input_max: Tokens | None = Field(
-        default=None, description="Longest prompt. Absent: measured, else inputP95."
-    )
+    input_max: Tokens | None = Field(default=None, description="Longest prompt. Absent: measured, else inputP95.")
     shared_prefix: Tokens | None = Field(
         default=None, description="Leading tokens that all prompts share. Absent: measured, else 0."
     )

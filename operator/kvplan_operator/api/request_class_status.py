@@ -35,9 +35,7 @@ class ObservedLatency(ApiModel):
     p99_milliseconds: Milliseconds | None = Field(
         default=None, description="Response time that 99 of 100 requests stay within."
     )
-    first_token_milliseconds: Milliseconds | None = Field(
-        default=None, description="Mean time to the first token."
-    )
+    first_token_milliseconds: Milliseconds | None = Field(default=None, description="Mean time to the first token.")
     decode_microseconds_per_token: Microseconds | None = Field(
         default=None, description="Mean time per output token after the first."
     )
@@ -46,9 +44,7 @@ class ObservedLatency(ApiModel):
 class RequestClassStatus(Status):
     """What was observed about a class."""
 
-    fleet: DnsLabel | None = Field(
-        default=None, description="Fleet it belongs to. Absent: no fleet selects it."
-    )
+    fleet: DnsLabel | None = Field(default=None, description="Fleet it belongs to. Absent: no fleet selects it.")
     requests_per_second_milli: RequestsPerSecondMilli | None = Field(
         default=None, description="Arrival rate, in thousandths of a request per second."
     )

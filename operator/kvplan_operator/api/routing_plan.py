@@ -80,9 +80,7 @@ class Group(ApiModel):
         description="Flags the engines are started with, by name.",
     )  # fmt: skip
     kv_capacity_tokens: PositiveTokens = Field(description="KV tokens of one group that the plan counts on.")
-    budget_tokens: Tokens = Field(
-        description="KV tokens that requests in flight on one group may hold together."
-    )
+    budget_tokens: Tokens = Field(description="KV tokens that requests in flight on one group may hold together.")
     max_sequences: PositiveCount = Field(description="Sequences one group runs at once.")
 
 
@@ -165,9 +163,7 @@ class RoutingPlanSpec(ApiModel):
     )
 
     fleet_name: FleetName = Field(description="Fleet that the plan is for.")
-    inputs_digest: Digest = Field(
-        description="SHA-256 of the fleet and class fields that matter for planning."
-    )
+    inputs_digest: Digest = Field(description="SHA-256 of the fleet and class fields that matter for planning.")
     method: Method = Field(description="How the plan was found.")
     block_tokens: BlockTokens = Field(default=16, description="Tokens of one KV block.")
     groups: tuple[Group, ...] = Field(

@@ -114,18 +114,14 @@ class ClassOutlook(ApiModel):
     )
     mean_latency_milliseconds: Milliseconds = Field(default=0, description="Mean response time.")
     rejected_milli: Milli = Field(default=0, description="Thousandths of arrivals that are rejected.")
-    overflow_milli: Milli = Field(
-        default=0, description="Thousandths of requests that outgrow their reservation."
-    )
+    overflow_milli: Milli = Field(default=0, description="Thousandths of requests that outgrow their reservation.")
 
 
 class GroupOutlook(ApiModel):
     """Load of the groups of one configuration."""
 
     configuration: ConfigurationName = Field(description="Name of the configuration.")
-    utilisation_milli: LargeMilli = Field(
-        default=0, description="Busy share of maxSequences, in thousandths."
-    )
+    utilisation_milli: LargeMilli = Field(default=0, description="Busy share of maxSequences, in thousandths.")
     kv_use_milli: LargeMilli = Field(default=0, description="Held share of the KV cache, in thousandths.")
     wait_milliseconds: Milliseconds = Field(default=0, description="Mean wait for a free sequence.")
 
@@ -183,9 +179,7 @@ class RoutingPlanStatus(Status):
         default=(), max_length=128, json_schema_extra=keyed_by("name"), description="Demand it rejects."
     )  # fmt: skip
     solve: Solve | None = Field(default=None, description="How it was found. Absent: people wrote it.")
-    rollout: RolloutProgress | None = Field(
-        default=None, description="How far it is put in force. Absent: not begun."
-    )
+    rollout: RolloutProgress | None = Field(default=None, description="How far it is put in force. Absent: not begun.")
     hot_values: tuple[HotClass, ...] = Field(
         default=(), max_length=128, json_schema_extra=keyed_by("name"),
         description="Values in force now, by class; empty unless the plan is applied.",

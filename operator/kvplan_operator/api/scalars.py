@@ -71,9 +71,7 @@ Bytes = Annotated[int, Field(strict=True, ge=1, le=1_000_000_000_000_000)]
 
 DnsLabel = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 """A name of lower-case letters, digits and hyphens."""
-ConfigurationName = Annotated[
-    str, Field(min_length=1, max_length=40, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
-]
+ConfigurationName = Annotated[str, Field(min_length=1, max_length=40, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 """Short enough for slots and Deployments that are named after it."""
 FleetName = Annotated[str, Field(min_length=1, max_length=52, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 """Short enough that a plan's name, ``<fleet>-<10 hex digits>``, is a label value."""
@@ -112,9 +110,7 @@ MetricName = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[a-zA
 """The name of a Prometheus metric."""
 ConfigMapKey = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[-._a-zA-Z0-9]+$")]
 """A key of a ConfigMap."""
-Reason = Annotated[
-    str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")
-]
+Reason = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")]
 """A CamelCase word for programs."""
 Text = Annotated[str, Field(max_length=1024)]
 """A sentence for people."""

@@ -82,9 +82,7 @@ def _bounds(node: Schema) -> Schema:
 
 def _convert_children(node: Schema, definitions: Schema) -> None:
     if "properties" in node:
-        node["properties"] = {
-            name: _convert(child, definitions) for name, child in node["properties"].items()
-        }
+        node["properties"] = {name: _convert(child, definitions) for name, child in node["properties"].items()}
     if "items" in node:
         node["items"] = _convert(node["items"], definitions)
     values = node.pop("additionalProperties", None)

@@ -13,6 +13,7 @@ import numpy as np
 from kvplan_operator.api.request_class import ConfigMapKeyRef, RequestClass
 from kvplan_operator.model.fit_manifests import RADIUS_ANNOTATION, object_name
 from kvplan_operator.model.lengths import lengths_from_quantiles
+from kvplan_operator.model.pods import part
 from kvplan_operator.model.trace import Floats
 from kvplan_operator.model.workload import ClassWorkload
 from kvplan_solver.errors import InvalidInput
@@ -95,12 +96,12 @@ def facts_from_config_maps(
 
 
 def _identity(config_map: Mapping[str, Any]) -> tuple[str, str]:
-    metadata = config_map.get("metadata", {})
+    metadata = part(config_map, "metadata")
     return str(metadata.get("namespace", "default")), str(metadata.get("name", ""))
 
 
 def _read(config_map: Mapping[str, Any], reference: ConfigMapKeyRef) -> Floats:
-    subject, data = f"ConfigMap {reference.name}", config_map.get("data") or {}
+    subject, data = f"ConfigMap {reference.name}", part(config_map, "data")
     if reference.key not in data:
         found = ", ".join(sorted(data)) or "none"
         raise InvalidInput(subject, "data", reference.key, f"add this key; the keys there are {found}")

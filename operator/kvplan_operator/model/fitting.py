@@ -172,9 +172,7 @@ def _prefix(trace: RequestTrace, options: FitOptions) -> SharedPrefix | None:
     return replace(found, tokens=min(found.tokens, int(trace.prompt_tokens.mean())))
 
 
-def _keys(
-    trace: RequestTrace, prefix: SharedPrefix | None, rate: float | None, options: FitOptions
-) -> KeyRates | None:
+def _keys(trace: RequestTrace, prefix: SharedPrefix | None, rate: float | None, options: FitOptions) -> KeyRates | None:
     if rate is None:
         return None
     keyed = trace

@@ -14,12 +14,14 @@ from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.api.labels import GPU_PRODUCT_LABEL
 from kvplan_operator.model.pods import (
     Object,
-    belongs_to,
+    configuration_of,
     is_terminal,
     is_terminating,
     labels_of,
     name_of,
     node_of,
+    part,
+    parts,
     requested_gpus,
     running_groups,
     whole_gpus,
@@ -100,7 +102,7 @@ def inventory_from_objects(nodes: Sequence[Object], pods: Sequence[Object], flee
     """
     _check_names(nodes)
     bound = [pod for pod in pods if node_of(pod) and not is_terminal(pod)]
-    foreign = _by_node(pod for pod in bound if not _is_own(pod, fleet))
+    foreign = _by_node(pod for pod in bound if configuration_of(pod, fleet) is None)
     looks = [_Node(node, foreign.get(name_of(node), ()), fleet) for node in sorted(nodes, key=name_of)]
     usable = tuple(look.as_input() for look in looks if look.free > 0)
     return Inventory(
@@ -119,10 +121,6 @@ def _check_names(nodes: Sequence[Object]) -> None:
             raise InvalidInput("Node", "metadata.name", name, "drop the second copy of this node")
 
 
-def _is_own(pod: Object, fleet: ServingFleet) -> bool:
-    return belongs_to(pod, fleet.metadata.name, fleet.metadata.namespace)
-
-
 def _by_node(pods: Iterable[Object]) -> dict[str, list[Object]]:
     held: dict[str, list[Object]] = {}
     for pod in pods:
@@ -132,9 +130,8 @@ def _by_node(pods: Iterable[Object]) -> dict[str, list[Object]]:
 
 def _running(pods: Sequence[Object], fleet: ServingFleet, usable: set[str]) -> tuple[GroupPlacement, ...]:
     """Groups that stay if nobody moves them: not those told to go, nor those on nodes that are left out."""
-    own = [pod for pod in pods if _is_own(pod, fleet) and not is_terminating(pod)]
-    stages = {k.name: k.pipeline_parallel for k in fleet.spec.configurations}
-    return tuple(group for group in running_groups(own, stages) if set(group.stages) <= usable)
+    staying = [pod for pod in pods if not is_terminating(pod)]
+    return tuple(group for group in running_groups(staying, fleet) if set(group.stages) <= usable)
 
 
 class _Node:
@@ -178,12 +175,12 @@ class _Node:
         """Why no GPU of the node can be used, the first reason that holds."""
         if not selects(self.wanted.selector, self.labels):
             return ExclusionReason.NOT_SELECTED, "spec.nodes.selector does not match its labels"
-        if self.node.get("spec", {}).get("unschedulable"):
+        if part(self.node, "spec").get("unschedulable"):
             return ExclusionReason.CORDONED, "the node is cordoned: uncordon it to use its GPUs"
         return self._not_ready() or self._tainted() or self._without_gpus()
 
     def _not_ready(self) -> tuple[ExclusionReason, str] | None:
-        conditions = self.node.get("status", {}).get("conditions") or ()
+        conditions = parts(part(self.node, "status"), "conditions")
         ready = [condition.get("status") for condition in conditions if condition.get("type") == "Ready"]
         if ready == ["True"]:
             return None
@@ -191,7 +188,7 @@ class _Node:
         return ExclusionReason.NODE_NOT_READY, seen
 
     def _tainted(self) -> tuple[ExclusionReason, str] | None:
-        taints = self.node.get("spec", {}).get("taints") or ()
+        taints = parts(part(self.node, "spec"), "taints")
         taint = untolerated_taint(taints, self.wanted.tolerations)
         if taint is None:
             return None
@@ -206,10 +203,10 @@ class _Node:
         return None
 
     def _mig_slices(self) -> int:
-        allocatable = self.node.get("status", {}).get("allocatable") or {}
+        allocatable = part(part(self.node, "status"), "allocatable")
         names = sorted(name for name in allocatable if name.startswith(MIG_RESOURCE))
         return sum(self._allocatable(name) for name in names)
 
     def _allocatable(self, resource: str) -> int:
-        value = (self.node.get("status", {}).get("allocatable") or {}).get(resource, 0)
+        value = part(part(self.node, "status"), "allocatable").get(resource, 0)
         return whole_gpus(f"Node {self.name}", f"status.allocatable[{resource}]", value)

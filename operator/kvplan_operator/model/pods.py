@@ -7,6 +7,7 @@ until it is terminal, Terminating included, because its GPUs come back only then
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.api.labels import CONFIGURATION_LABEL, FLEET_LABEL
 from kvplan_solver.errors import InvalidInput
 from kvplan_solver.instance import GroupPlacement
@@ -16,39 +17,65 @@ Object = Mapping[str, Any]
 TERMINAL_PHASES = ("Succeeded", "Failed")
 WORKER_SET_KEY_LABELS = ("leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index")
 """Labels that say together which group a LeaderWorkerSet's pod belongs to."""
+TEMPLATE_HASH_LABEL = "pod-template-hash"
 WORKER_INDEX_LABEL = "leaderworkerset.sigs.k8s.io/worker-index"
+
+
+def part(item: Object, name: str) -> Object:
+    """A mapping inside an object, empty where it is absent or null."""
+    value = item.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
+def parts(item: Object, name: str) -> Sequence[Object]:
+    """The mappings of a list inside an object, none where it is absent or null."""
+    value = item.get(name)
+    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list | tuple) else []
 
 
 def labels_of(item: Object) -> Mapping[str, str]:
     """Labels of any object, empty when it has none."""
-    return item.get("metadata", {}).get("labels") or {}
+    return part(part(item, "metadata"), "labels")
 
 
 def name_of(item: Object) -> str:
     """Name of any object."""
-    return str(item.get("metadata", {}).get("name", ""))
+    return str(part(item, "metadata").get("name") or "")
 
 
 def node_of(pod: Object) -> str:
     """Node the pod is bound to, empty while it waits for one."""
-    return str(pod.get("spec", {}).get("nodeName") or "")
+    return str(part(pod, "spec").get("nodeName") or "")
 
 
 def is_terminal(pod: Object) -> bool:
     """Whether the pod has ended and holds nothing any more."""
-    return pod.get("status", {}).get("phase") in TERMINAL_PHASES
+    return part(pod, "status").get("phase") in TERMINAL_PHASES
 
 
 def is_terminating(pod: Object) -> bool:
     """Whether the pod was told to go."""
-    return bool(pod.get("metadata", {}).get("deletionTimestamp"))
+    return bool(part(pod, "metadata").get("deletionTimestamp"))
 
 
-def belongs_to(pod: Object, fleet: str, namespace: str) -> bool:
-    """Whether the pod is part of a group of this fleet."""
-    labels = labels_of(pod)
-    same_namespace = pod.get("metadata", {}).get("namespace", "default") == namespace
-    return same_namespace and labels.get(FLEET_LABEL) == fleet and CONFIGURATION_LABEL in labels
+def configuration_of(pod: Object, fleet: ServingFleet) -> str | None:
+    """The configuration whose group the pod is part of; None for pods outside the fleet.
+
+    Groups that kvplan created carry its labels; those of an adopted Deployment are told by their ReplicaSet,
+    which is named after the Deployment and the hash of the pod's template.
+    """
+    labels, metadata = labels_of(pod), part(pod, "metadata")
+    if metadata.get("namespace", "default") != fleet.metadata.namespace:
+        return None
+    if labels.get(FLEET_LABEL) == fleet.metadata.name and CONFIGURATION_LABEL in labels:
+        return labels[CONFIGURATION_LABEL]
+    owners = parts(metadata, "ownerReferences")
+    replica_sets = {owner.get("name") for owner in owners if owner.get("kind") == "ReplicaSet"}
+    for configuration in fleet.spec.configurations:
+        template = f"{configuration.deployment}-{labels.get(TEMPLATE_HASH_LABEL)}"
+        if configuration.deployment and template in replica_sets:
+            return configuration.name
+    return None
 
 
 def requested_gpus(pod: Object, resource: str) -> int:
@@ -59,11 +86,11 @@ def requested_gpus(pod: Object, resource: str) -> int:
     Raises:
         InvalidInput: a request that is no whole number.
     """
-    spec = pod.get("spec", {})
+    spec = part(pod, "spec")
     subject = f"Pod {name_of(pod)}"
-    whole_pod = _quantity(subject, spec.get("resources", {}), resource)
-    containers = sum(_requests(subject, spec.get("containers", ()), resource))
-    initial = spec.get("initContainers", ())
+    whole_pod = _quantity(subject, part(spec, "resources"), resource)
+    containers = sum(_requests(subject, parts(spec, "containers"), resource))
+    initial = parts(spec, "initContainers")
     sidecars = sum(_requests(subject, [c for c in initial if _is_sidecar(c)], resource))
     largest = max(_requests(subject, [c for c in initial if not _is_sidecar(c)], resource), default=0)
     return max(whole_pod, containers + sidecars, largest + sidecars)
@@ -81,29 +108,28 @@ def whole_gpus(subject: str, field: str, value: object) -> int:
     return int(text)
 
 
-def running_groups(pods: Iterable[Object], stages: Mapping[str, int]) -> tuple[GroupPlacement, ...]:
-    """Placements of the groups that the given pods make.
-
-    Args:
-        pods: bound pods of the fleet.
-        stages: pipeline stages by configuration name; pods of other configurations are left out.
+def running_groups(pods: Iterable[Object], fleet: ServingFleet) -> tuple[GroupPlacement, ...]:
+    """Placements of the groups that bound pods of a fleet make.
 
     Returns:
-        Sorted; a group whose pods are not all there counts only if its stages can be told.
+        Sorted; pods of configurations that are no candidates, and groups whose pods are not all there, are
+        left out.
     """
+    stages = {k.name: k.pipeline_parallel for k in fleet.spec.configurations}
     members: dict[tuple[str, ...], list[Object]] = {}
     for pod in pods:
-        if labels_of(pod)[CONFIGURATION_LABEL] in stages:
-            members.setdefault(_group_key(pod), []).append(pod)
-    placed = (_placement(key[0], parts, stages[key[0]]) for key, parts in members.items())
+        configuration = configuration_of(pod, fleet)
+        if configuration in stages:
+            members.setdefault((configuration, *_group_key(pod)), []).append(pod)
+    placed = (_placement(key[0], found, stages[key[0]]) for key, found in members.items())
     return tuple(sorted(placement for placement in placed if placement is not None))
 
 
 def _group_key(pod: Object) -> tuple[str, ...]:
-    """Configuration and what tells groups apart: the pod's own name, unless a worker set has several."""
+    """What tells groups of one configuration apart: the pod's name, unless a worker set has several pods."""
     labels = labels_of(pod)
     shared = tuple(labels.get(label, "") for label in WORKER_SET_KEY_LABELS)
-    return (labels[CONFIGURATION_LABEL], *(shared if all(shared) else (name_of(pod),)))
+    return shared if all(shared) else (name_of(pod),)
 
 
 def _placement(configuration: str, pods: Sequence[Object], stages: int) -> GroupPlacement | None:
@@ -119,12 +145,12 @@ def _is_sidecar(container: Object) -> bool:
 
 
 def _requests(subject: str, containers: Iterable[Object], resource: str) -> list[int]:
-    return [_quantity(subject, container.get("resources", {}), resource) for container in containers]
+    return [_quantity(subject, part(container, "resources"), resource) for container in containers]
 
 
 def _quantity(subject: str, resources: Object, resource: str) -> int:
     """A request; extended resources may be written as limits alone, which then are the requests."""
-    for part in ("requests", "limits"):
-        if resource in (resources.get(part) or {}):
-            return whole_gpus(subject, f"resources.{part}[{resource}]", resources[part][resource])
+    for kind in ("requests", "limits"):
+        if resource in part(resources, kind):
+            return whole_gpus(subject, f"resources.{kind}[{resource}]", resources[kind][resource])
     return 0

@@ -151,10 +151,7 @@ def classes_of(fleet: ServingFleet, classes: Sequence[RequestClass]) -> tuple[Re
 
 def mean_reservation_tokens(classes: Sequence[ClassInput], ambiguity: Ambiguity, block_tokens: int) -> float:
     """r̄: each class's own best reservation, in whole blocks, weighted by its rate; tokens."""
-    held = [
-        ceil_to_block(c.input_tokens_p95 + robust_order(c, ambiguity).output_tokens, block_tokens)
-        for c in classes
-    ]
+    held = [ceil_to_block(c.input_tokens_p95 + robust_order(c, ambiguity).output_tokens, block_tokens) for c in classes]
     rates = np.array([c.arrival_rate for c in classes])
     if rates.sum() <= 0:
         return float(np.mean(held))
@@ -169,9 +166,7 @@ def _check_gpus(fleet: ServingFleet, inventory: Inventory) -> None:
     raise InvalidInput(f"ServingFleet {fleet.metadata.name}", "spec.nodes", "no usable GPU", remedy)
 
 
-def _instance(
-    fleet: ServingFleet, built: Sequence[BuiltClass], found: Candidates, inventory: Inventory
-) -> Instance:
+def _instance(fleet: ServingFleet, built: Sequence[BuiltClass], found: Candidates, inventory: Inventory) -> Instance:
     spec = fleet.spec
     names = {k.name for k in found.inputs}
     return Instance(

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The only importers of a solver library: HiGHS for the methods, cvxpy for the reference."""

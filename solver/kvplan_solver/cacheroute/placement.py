@@ -109,8 +109,7 @@ class _Pools:
         self._heaps = [sorted(int(ticks[r]) << _INDEX_BITS | r for r in members) for members in kinds.values()]
         self._weights = [weight for weight, _ in kinds]
         self._of_class = [
-            [number for number, (_, classes) in enumerate(kinds) if classes[row]]
-            for row in range(len(fleet.shares))
+            [number for number, (_, classes) in enumerate(kinds) if classes[row]] for row in range(len(fleet.shares))
         ]
 
     @property

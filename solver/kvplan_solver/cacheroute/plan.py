@@ -141,9 +141,7 @@ def _initial_load(arriving: Floats, planned: KeyRates, fleet: Fleet) -> Floats:
     tail = np.maximum(0.0, arriving - rate_by_class(planned, len(fleet.shares)))
     spread = np.where(fleet.eligible, fleet.shares, 0.0)
     total = spread.sum(axis=1, keepdims=True)
-    return np.asarray(
-        fleet.cold_load + tail @ np.divide(spread, total, out=np.zeros_like(spread), where=total > 0)
-    )
+    return np.asarray(fleet.cold_load + tail @ np.divide(spread, total, out=np.zeros_like(spread), where=total > 0))
 
 
 def finish(demand: Demand, fleet: Fleet, members: Ints, with_backups: bool) -> KeyPlan:

@@ -3,13 +3,13 @@
 Every bound reported here is a proven one: the dual bound of a relaxation of the whole problem.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvplan_solver.backends.highs import Solution
-from kvplan_solver.certified.cells import COARSE, FINE, cell_edges
 from kvplan_solver.certified.relaxation import Relaxation
 from kvplan_solver.instance import Floats
 
@@ -66,30 +66,29 @@ class Bounder:
                 break
         return found
 
-    def refine(self, waiting: Floats, node_limit: int, relative_gap: float) -> list[Candidate]:
-        """Bound again with waiting cells around the incumbent's W; returns the partitions this suggests.
+    def refine(
+        self, edges: Floats, node_limit: int, relative_gap: float, time_limit: float | None
+    ) -> Iterator[Candidate]:
+        """Bound again with waiting cells; yields the partition each pass suggests, the bound raised before.
 
         Args:
-            waiting: W of the incumbent, seconds, (K,).
+            edges: of the cells, seconds, (K, C+1).
             node_limit: branch-and-bound nodes per pass.
             relative_gap: where a pass may stop.
+            time_limit: seconds per pass; None for none.
         """
-        found: list[Candidate] = []
-        for factors in (COARSE, FINE):
-            edges = cell_edges(self.linear.constants, waiting, factors)
-            cells = Relaxation(self.linear.constants, self.linear.curves, integer=True, edges=edges)
-            for _ in range(_CELL_PASSES):
-                self.linear.copy_cuts_to(cells)
-                solution = cells.solve(node_limit=node_limit, relative_gap=relative_gap)
-                self.integer.work["nodes"] += solution.nodes
-                self._raise(solution.bound)
-                if not solution.feasible:
-                    break
-                z = np.rint(cells.groups_of(solution.values)).astype(int)
-                found.append(Candidate(tuple(z.tolist()), cells.rates_of(solution.values)))
-                if not cells.tighten(solution.values):
-                    break
-        return found
+        cells = Relaxation(self.linear.constants, self.linear.curves, integer=True, edges=edges)
+        for _ in range(_CELL_PASSES):
+            self.linear.copy_cuts_to(cells)
+            solution = cells.solve(node_limit=node_limit, relative_gap=relative_gap, time_limit=time_limit)
+            self.integer.work["nodes"] += solution.nodes
+            self._raise(solution.bound)
+            if not solution.feasible:
+                return
+            z = np.rint(cells.groups_of(solution.values)).astype(int)
+            yield Candidate(tuple(z.tolist()), cells.rates_of(solution.values))
+            if not cells.tighten(solution.values):
+                return
 
     def leanest(self, limit: float, node_limit: int) -> Candidate | None:
         """The partition with the fewest GPUs whose relaxed cost is within ``limit``; None if none was found."""

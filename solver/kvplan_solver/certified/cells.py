@@ -39,9 +39,7 @@ def cell_edges(constants: Coefficients, waiting: Floats, factors: tuple[float, .
     return np.concatenate((inner, longest[:, None]), axis=1)
 
 
-def add_cell_rows(
-    rows: RowBuilder, columns: Columns, i_of: Ints, k_of: Ints, rates: Floats, edges: Floats
-) -> None:
+def add_cell_rows(rows: RowBuilder, columns: Columns, i_of: Ints, k_of: Ints, rates: Floats, edges: Floats) -> None:
     """Rows for every pair and configuration; see the module's text.
 
     Args:

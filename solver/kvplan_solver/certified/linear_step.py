@@ -105,9 +105,7 @@ class LinearStep:
         per_request = curves.costs(self.at.reservation)
         price = per_request[i_of] + c.gpu_cost[i_of, k_of] - c.rejection_weight[i_of]
         free_to_shrink = self.tracked.any() and not self.keep_reservation
-        least, most = (
-            (np.zeros(self.classes), curves.best - curves.smallest) if free_to_shrink else (self.deficit,) * 2
-        )
+        least, most = (np.zeros(self.classes), curves.best - curves.smallest) if free_to_shrink else (self.deficit,) * 2
         none, free = np.zeros(self.classes), np.full(self.configurations, np.inf)
         costs = (price, c.latency_weight, np.zeros(2 * self.configurations), none, self.point.X.sum(axis=1))
         lower = (np.maximum(0.0, now - radius * lam), none, -free, self.z, least, none)

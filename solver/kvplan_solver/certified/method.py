@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from kvplan_solver.certified.bound import Bounder, Candidate
-from kvplan_solver.certified.cells import CELLS
+from kvplan_solver.certified.cells import CELLS, COARSE, FINE, cell_edges
 from kvplan_solver.certified.curves import ReservationCurves
 from kvplan_solver.certified.decision import Decision, Pricer
 from kvplan_solver.certified.explain import Explainer
@@ -19,7 +19,7 @@ from kvplan_solver.certified.scaling import cost_scale, scaled
 from kvplan_solver.certified.search import Search
 from kvplan_solver.certified.stopwatch import Stopwatch
 from kvplan_solver.cost import Coefficients, evaluate
-from kvplan_solver.instance import Instance
+from kvplan_solver.instance import Floats, Instance
 from kvplan_solver.packing import fits, place
 from kvplan_solver.queueing import waiting_seconds
 from kvplan_solver.result import (
@@ -144,25 +144,32 @@ class _Run:
     def improve(self) -> None:
         """Local search, a tighter bound where that is affordable, then drop groups that do not pay."""
         self.search.climb(_SEARCH_WORK * self.options.effort, self._gap_met)
-        self._refine_bound()
+        if not self._gap_met() and not self.watch.out_of_time():
+            self._refine_bound()
+            self._record("refined bound", self.search.best.objective if self.search.best else np.inf)
         self.search.trim()
         self.search.finish()
         self.watch.lap("search")
 
     def _refine_bound(self) -> None:
         """Waiting cells, where latency costs something and the problem is small."""
-        best, columns = self.search.best, self.bounder.linear.columns
-        small = columns.pairs * CELLS <= _MOST_CELL_COLUMNS
-        if best is None or not small or best.costs.latency <= 0 or self._gap_met() or self.watch.out_of_time():
+        if self.bounder.linear.columns.pairs * CELLS > _MOST_CELL_COLUMNS:
             return
-        z = np.array(best.groups, dtype=np.float64)
+        for factors in (COARSE, FINE):
+            best = self.search.best
+            if best is None or best.costs.latency <= 0:
+                return
+            gap, edges = self._relative_gap(best.objective), cell_edges(self.constants, self._waiting(best), factors)
+            nodes = _CELL_NODES * self.options.effort
+            for candidate in self.bounder.refine(edges, nodes, gap, self.watch.left):
+                self.search.consider(self._fitting(candidate), candidate.rates)
+                if self._gap_met() or self.watch.out_of_time():
+                    return
+
+    def _waiting(self, decision: Decision) -> Floats:
         c = self.constants
-        waiting = waiting_seconds(best.routing * c.rates[:, None], c.T, z, c.slots, c.v)
-        gap = self._relative_gap(best.objective)
-        for candidate in self.bounder.refine(waiting, _CELL_NODES * self.options.effort, gap):
-            self.search.consider(self._fitting(candidate), candidate.rates)
-        self._record("refined bound", self.search.best.objective if self.search.best else best.objective)
-        self.watch.lap("refine")
+        z = np.array(decision.groups, dtype=np.float64)
+        return waiting_seconds(decision.routing * c.rates[:, None], c.T, z, c.slots, c.v)
 
     def result(self, *, final: bool) -> Result:
         """The incumbent as a result; explanations only in the final one."""

@@ -95,9 +95,7 @@ class Relaxation:
     def fit_extra(self) -> Floats:
         """Price per request of shrinking r* to the largest budget a group of the pair can offer, (pairs,)."""
         shrink = _fit_deficit(self.instance, self.curves)[self.i_of, self.k_of]
-        return np.array(
-            [self.curves.extra(i, d) if d > 0 else 0.0 for i, d in zip(self.i_of, shrink, strict=True)]
-        )
+        return np.array([self.curves.extra(i, d) if d > 0 else 0.0 for i, d in zip(self.i_of, shrink, strict=True)])
 
     def _add_fixed_rows(self, edges: Floats | None) -> tuple[dict[int, int], dict[int, int]]:
         rows = RowBuilder()
@@ -234,17 +232,13 @@ class Relaxation:
     def _tighten_waiting(self, values: Floats) -> int:
         col, c = self.columns, self.constants
         z = self.groups_of(values)
-        load = np.bincount(
-            self.k_of, values[: col.pairs] * c.T[self.i_of, self.k_of], minlength=col.configurations
-        )
+        load = np.bincount(self.k_of, values[: col.pairs] * c.T[self.i_of, self.k_of], minlength=col.configurations)
         wait = np.bincount(self.k_of, values[col.wait : col.deficit], minlength=col.configurations)
         room = z * c.slots
         u = np.clip(np.where(room > 1e-9, load / np.maximum(room, 1e-9), 0.0), 0.0, self.instance.max_utilisation)
         true = c.v * z * u**2 / (1 - u)
         scale = max(1.0, float(np.abs(true).max(initial=0.0)))
-        violated = [
-            k for k in range(col.configurations) if true[k] - wait[k] > _TOLERANCE * scale + 1e-4 * true[k]
-        ]
+        violated = [k for k in range(col.configurations) if true[k] - wait[k] > _TOLERANCE * scale + 1e-4 * true[k]]
         self._add_tangents(u, violated)
         return len(violated)
 

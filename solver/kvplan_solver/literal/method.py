@@ -62,9 +62,7 @@ class _Run:
         self.partitions = enumerate_partitions(instance)
         self.trace: list[TracePoint] = []
         self.work = {"iterations": 0, "linearProgramSteps": 0, "partitions": len(self.partitions)}
-        self.thresholds = tuple(
-            robust_order(c, instance.ambiguity).shift_threshold_tokens for c in instance.classes
-        )
+        self.thresholds = tuple(robust_order(c, instance.ambiguity).shift_threshold_tokens for c in instance.classes)
         self.started = options.clock() if options.clock else 0.0
 
     def initial_groups(self) -> tuple[int, ...] | None:

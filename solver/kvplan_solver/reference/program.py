@@ -150,6 +150,5 @@ def _holds(model: Model, cells: Cells, x: Floats, index: Ints) -> Bools:
     padding, left = 1 + model.instance.headroom, memory_left(model, cells)
     used = padding * (in_flight(model, cells, x) * held(model, cells, index)).sum(axis=1)
     return np.asarray(
-        np.all(used <= left * (1 + _TOLERANCE), axis=1)
-        & np.all(allowed(model, cells, index) | (x <= 0), axis=(1, 2))
+        np.all(used <= left * (1 + _TOLERANCE), axis=1) & np.all(allowed(model, cells, index) | (x <= 0), axis=(1, 2))
     )

@@ -17,7 +17,7 @@ from kvplan_solver.reference.model import Model, build_model
 from kvplan_solver.reference.program import Bounds, least_loss, loss, solve_cells, waiting
 
 TOLERANCE = 1e-6
-"""Relative error of the interior-point answers; already inside the bracket."""
+"""Relative error of the linear programs; already inside the bracket."""
 
 _MOST_CELLS = 5_000
 _BATCH = 160

@@ -5,9 +5,10 @@ Must not: guess a size; what is missing is named, field by field.
 """
 
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kvplan_operator.api.fleet_engine import Model
+from kvplan_operator.api.fleet_enums import KvDtype, WeightDtype
 from kvplan_operator.model.priors.model_presets import BITS, ModelFacts, find_preset, preset_names
 from kvplan_solver.errors import InvalidInput
 
@@ -31,7 +32,7 @@ def resolve_model(model: Model) -> ModelFacts:
 
 def _overridden(preset: ModelFacts, model: Model) -> ModelFacts:
     """Given fields over the preset's; a real change takes the model out of the snapshot."""
-    weight_dtype = _given(model, "weight_dtype", preset.weight_dtype)
+    weight_dtype = _or(model.weight_dtype, preset.weight_dtype)
     parameters = _parameters(model, preset.parameters)
     resized = (weight_dtype, parameters) != (preset.weight_dtype, preset.parameters)
     facts = replace(
@@ -43,7 +44,7 @@ def _overridden(preset: ModelFacts, model: Model) -> ModelFacts:
         head_dim=_or(model.head_dim, preset.head_dim),
         weights_bytes=_weights(model, parameters, weight_dtype) if resized else preset.weights_bytes,
         weight_dtype=weight_dtype,
-        kv_dtype=_given(model, "kv_dtype", preset.kv_dtype),
+        kv_dtype=_or(model.kv_dtype, preset.kv_dtype),
     )
     facts = replace(facts, weights_bytes=_or(model.weights_bytes, facts.weights_bytes))
     return facts if facts == preset else replace(facts, snapshot_model="")
@@ -54,7 +55,8 @@ def _from_numbers(model: Model) -> ModelFacts:
     sized = model.parameters_billions is not None or model.weights_bytes is not None
     if layers is None or kv_heads is None or head_dim is None or not sized:
         raise InvalidInput("ServingFleet", "model.name", model.name, _missing(model, sized))
-    by_bytes = _or(model.weights_bytes, 0) * 8 / BITS[model.weight_dtype]
+    weight_dtype = _or(model.weight_dtype, WeightDtype.BF16)
+    by_bytes = _or(model.weights_bytes, 0) * 8 / BITS[weight_dtype]
     parameters = _parameters(model, by_bytes)
     return ModelFacts(
         name=model.name or "",
@@ -63,16 +65,10 @@ def _from_numbers(model: Model) -> ModelFacts:
         layers=layers,
         kv_heads=kv_heads,
         head_dim=head_dim,
-        weights_bytes=_weights(model, parameters, model.weight_dtype),
-        weight_dtype=model.weight_dtype,
-        kv_dtype=model.kv_dtype,
+        weights_bytes=_weights(model, parameters, weight_dtype),
+        weight_dtype=weight_dtype,
+        kv_dtype=_or(model.kv_dtype, KvDtype.BF16),
     )
-
-
-def _given(model: Model, field: str, default: T) -> T:
-    """A field the manifest sets; the API's own default does not count against a preset."""
-    value: Any = getattr(model, field)
-    return value if field in model.model_fields_set and value is not None else default
 
 
 def _or(given: T | None, default: T) -> T:

@@ -76,9 +76,7 @@ def encode_table(
         InvalidInput: the head breaks the schema, columns differ in length, or the index grows too large.
     """
     _check(keys)
-    fits_inline = (
-        len(keys.hashes) <= min(inline_keys_max, INLINE_KEYS_MAX) and _inline_bytes(keys) <= _INLINE_BYTES_MAX
-    )
+    fits_inline = len(keys.hashes) <= min(inline_keys_max, INLINE_KEYS_MAX) and _inline_bytes(keys) <= _INLINE_BYTES_MAX
     hash_bits = KEY_BITS if fits_inline else stored_hash_bits(len(keys.hashes))
     kept, collided = _without_collisions(keys, hash_bits)
     inline = _inline(keys, kept if fits_inline else {})

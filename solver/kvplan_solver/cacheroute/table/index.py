@@ -35,9 +35,7 @@ _FREE_TEXT = Text(1_024)
 
 _HEADER_MATCH = Record({"name": Text(256)}, {"exact": _FREE_TEXT, "prefix": _FREE_TEXT})
 _MATCH = Record({}, {"model": _FREE_TEXT, "headers": Listing(_HEADER_MATCH, 16)})
-_KEY_RULE = Record(
-    {"kind": OneOf(("header", "field", "prefix"))}, {"name": Text(256, ".+"), "bytes": Whole(1, 65_536)}
-)
+_KEY_RULE = Record({"kind": OneOf(("header", "field", "prefix"))}, {"name": Text(256, ".+"), "bytes": Whole(1, 65_536)})
 _ROUTE = Record({"configuration": _NAME, "shareMilli": _MILLI, "reservationTokens": _TOKENS})
 _CLASS = Record(
     {

@@ -54,9 +54,7 @@ def encode_shard(shard: Shard) -> bytes:
     slots = sorted({slot for group in shard.groups for slot in _slots_of(group.home)})
     number = {slot: index for index, slot in enumerate(slots)}
     out = bytearray(
-        _HEADER.pack(
-            _MAGIC, VERSION, shard.hash_bits, shard.prefix_bits, shard.prefix, len(slots), len(shard.groups)
-        )
+        _HEADER.pack(_MAGIC, VERSION, shard.hash_bits, shard.prefix_bits, shard.prefix, len(slots), len(shard.groups))
     )
     for slot in slots:
         name = slot.encode()

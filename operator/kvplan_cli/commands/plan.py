@@ -1,0 +1,89 @@
+"""``kvplan plan``: a certified RoutingPlan from manifests and traces, with no cluster.
+
+Inputs: manifests, traces, changes to try. Outputs: the plan on stdout, and where asked for a plan file and
+pictures. ``--what-if`` shows the changed fleet's plan beside today's; ``--against`` compares with a plan file.
+A plan that its certificate rejects is shown with what is wrong, never written, and ends with exit code 1.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kvplan_cli.diff_view import diff_view
+from kvplan_cli.errors import ExitCode
+from kvplan_cli.inputs import FilesOption, read_manifests, read_plan, the_fleet
+from kvplan_cli.output import Format, OutputOption, View, note, show
+from kvplan_cli.plan_figures import plan_figures
+from kvplan_cli.plan_files import write_plan
+from kvplan_cli.plan_view import plan_view
+from kvplan_cli.planning import (
+    FleetOption,
+    MethodOption,
+    PlotOption,
+    SeedOption,
+    SolveChoice,
+    TimeLimitOption,
+    TraceOption,
+    planned_or_exit,
+)
+from kvplan_cli.plots.save import save_figures
+from kvplan_cli.plots.style import require_matplotlib
+from kvplan_cli.problems import problem_of
+from kvplan_cli.what_if_view import what_if_view
+from kvplan_operator.plan.diff import diff_plans
+from kvplan_operator.plan.planner import Planned, assess_plan
+from kvplan_operator.plan.what_if import apply_changes, parse_change
+
+
+def plan(
+    filename: FilesOption,
+    fleet: FleetOption = "",
+    trace: TraceOption = None,
+    method: MethodOption = None,
+    time_limit: TimeLimitOption = None,
+    seed: SeedOption = 0,
+    what_if: Annotated[
+        list[str] | None,
+        typer.Option(help="A change to plan for, such as gpus=+8 or rate.chat=x1.5, beside today. Repeatable."),
+    ] = None,
+    against: Annotated[
+        Path | None, typer.Option(help="A plan file to compare with, and to start the search from.")
+    ] = None,
+    plot: PlotOption = None,
+    out: Annotated[Path | None, typer.Option(help="File for the RoutingPlan, replaced as a whole.")] = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Plan a fleet: which groups run where, what each class reserves, and where requests go."""
+    if plot is not None:
+        require_matplotlib()
+    manifests = read_manifests(filename)
+    problem = problem_of(manifests, the_fleet(manifests, fleet), trace or [])
+    changes = [parse_change(text) for text in what_if or ()]
+    old = assess_plan(read_plan(str(against)), problem) if against else None
+    choice = SolveChoice(method, time_limit, seed, old.result if old else None)
+    planned = planned_or_exit(problem, choice)
+    shown = planned
+    if changes:
+        shown = planned_or_exit(apply_changes(problem.inputs, changes).problem(), choice, "what-if")
+    show(_view(planned, shown, old, what_if or []), output)
+    if not shown.certificate.holds:
+        raise typer.Exit(ExitCode.NEGATIVE)
+    if plot is not None:
+        _note_written(save_figures(plot, plan_figures(shown, old or (planned if changes else None))))
+    if out is not None:
+        _note_written([write_plan(out, shown.plan)])
+
+
+def _view(planned: Planned, shown: Planned, old: Planned | None, changes: list[str]) -> View:
+    """The plan, or today's beside the changed one, followed by the difference to the old plan."""
+    view = what_if_view(planned, shown, changes) if changes else plan_view(planned)
+    if old is None:
+        return view
+    difference = diff_view(diff_plans(old.plan, shown.plan))
+    return View(view.document, [*view.sections, *difference.sections])
+
+
+def _note_written(paths: list[Path]) -> None:
+    for path in paths:
+        note(f"wrote {path}")

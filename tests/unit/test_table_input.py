@@ -1,0 +1,186 @@
+"""From a plan and key rates to the key planner's input and a table that a router can read."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kvplan_operator.plan.index_head import TableVersion, slots_of
+from kvplan_operator.plan.planner import Planned
+from kvplan_operator.plan.table_input import KeyRow, plan_table, table_input
+from kvplan_solver.cacheroute.key_plan import Outcome
+from kvplan_solver.cacheroute.keys import fingerprint, key_hash
+from kvplan_solver.cacheroute.table.decode import read_table
+from kvplan_solver.cacheroute.table.index import read_index
+from kvplan_solver.errors import InvalidInput
+from tests.planning import demo, fleet, inputs, inventory, plan, request_class, sample
+
+SECRET = b"0123456789abcdef"
+VERSION = TableVersion(epoch=7, generation=3)
+ROWS = [KeyRow("chat", f"tenant-{n}", 3 / (n + 1), 0.001, 400.0) for n in range(20)]
+RULE = "header:x-gateway-inference-fairness-id"
+
+
+def row(**changes: Any) -> KeyRow:
+    return replace(ROWS[0], **changes)
+
+
+def test_slots_are_numbered_by_configuration() -> None:
+    names = [slot.name for slot in slots_of(demo().plan)]
+    expected = [f"{g.configuration}-{n}" for g in demo().plan.spec.groups for n in range(g.replicas)]
+    assert names == expected
+    assert len(names) == sum(demo().result.groups)
+
+
+def test_keys_live_only_where_the_plan_sends_their_class() -> None:
+    planned = sample()
+    rows = [KeyRow(name, f"{name}-{n}", 0.5, 0.001, 300.0) for name in ("chat", "code") for n in range(30)]
+    keys = plan_table(planned, rows, SECRET, VERSION).keys
+    routes = {c.name: {r.configuration for r in c.routes} for c in planned.plan.spec.classes}
+    for made in rows:
+        home = keys.home(key_hash(SECRET, made.class_name, RULE, made.key))
+        assert home
+        assert {slot.rsplit("-", 1)[0] for slot in home} <= routes[made.class_name]
+
+
+def test_planned_load_follows_the_plan() -> None:
+    made = table_input(demo(), ROWS, SECRET)
+    admitted = demo().result.routing.sum(axis=1) @ np.array([4.0, 4.0])
+    assert made.fleet.weights.sum() == pytest.approx(admitted)
+    listed = sum(r.requests_per_second for r in ROWS)
+    assert made.fleet.cold_load.sum() == pytest.approx(8.0 - min(listed, 4.0))
+
+
+def test_warm_slots_are_what_the_reservations_leave() -> None:
+    made = table_input(demo(), ROWS, SECRET)
+    largest = max(k.kv_capacity_tokens for k in demo().instance.configurations)
+    assert made.fleet.warm_slots.min() > 0
+    assert made.fleet.warm_slots.max() <= 0.7 * largest / 400
+
+
+def routing(**spec: Any) -> Planned:
+    return plan(inputs(fleet=fleet(routing=spec)))
+
+
+def test_the_fleets_own_settings_beat_the_estimates() -> None:
+    made = table_input(routing(warmSlotsPerDestination=3, qCapRequestsPerSecondMilli=1500), ROWS, SECRET)
+    assert set(made.fleet.warm_slots.tolist()) == {3}
+    assert made.settings.q_cap == 1.5
+    assert made.capacity is None
+    assert not any("q_cap" in note for note in made.notes)
+
+
+def test_an_estimated_knee_is_called_one() -> None:
+    made = table_input(demo(), ROWS, SECRET)
+    assert made.capacity is not None
+    assert 0 < made.settings.q_cap <= made.capacity.knee
+    assert any("estimated knee" in note for note in made.notes)
+
+
+def test_bytes_admission_bounds_prefixes_per_destination() -> None:
+    made = table_input(routing(admission="Bytes"), ROWS, SECRET)
+    assert made.settings.admission.value == "Bytes"
+    assert (made.fleet.byte_limits > 0).all()
+
+
+def test_an_unknown_reusable_prefix_is_the_shared_one_and_said() -> None:
+    made = table_input(demo(), [row(reusable_tokens=None)], SECRET)
+    assert made.rates.size_bytes.tolist() == [64.0]
+    assert any("1 keys have unknown reusable tokens" in note for note in made.notes)
+
+
+def test_nothing_to_reuse_leaves_no_warm_slots_and_says_so() -> None:
+    made = plan_table(demo(), [row(reusable_tokens=0.0)], SECRET, VERSION)
+    assert made.keys.outcome is Outcome.NO_ROOM
+    assert any("no key reuses a prefix" in note for note in made.input.notes)
+
+
+def test_affinity_off_gives_no_key_a_home_and_says_so() -> None:
+    made = plan_table(routing(affinity="Off"), ROWS, SECRET, VERSION)
+    assert len(made.keys.keys) == 0
+    assert made.input.notes[0] == "routing.affinity is Off: no key gets a fixed home"
+    assert read_index(made.encoded.index).document["classes"]
+
+
+def test_bad_rates_are_dropped_and_counted() -> None:
+    made = plan_table(demo(), [*ROWS, row(key="odd", requests_per_second=float("nan"))], SECRET, VERSION)
+    assert made.keys.outcome is Outcome.PLANNED
+    assert made.keys.report.dropped.invalid == 1
+
+
+REFUSED: dict[str, tuple[list[KeyRow], str]] = {
+    "a class that the plan does not have": ([row(class_name="batch")], "use one of the classes chat, code"),
+    "a key twice": ([row(), row()], "give each key one row"),
+}
+
+
+@pytest.mark.parametrize(("rows", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_rows_are_refused_for(rows: list[KeyRow], message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        table_input(demo(), rows, SECRET)
+    assert message in str(caught.value)
+
+
+def test_a_plan_without_groups_has_no_table() -> None:
+    idle = plan(inputs(classes=(request_class("chat", arrivals={"requestsPerSecondMilli": 0}),)))
+    assert sum(idle.result.groups) == 0
+    with pytest.raises(InvalidInput, match="a table needs destinations"):
+        table_input(idle, [], SECRET)
+
+
+def test_the_index_carries_the_plan_and_reads_back() -> None:
+    made = plan_table(demo(), ROWS, SECRET, VERSION)
+    document = read_index(made.encoded.index).document
+    assert (document["epoch"], document["generation"], document["mode"]) == (7, 3, "plan")
+    assert document["hash"]["fingerprint"] == fingerprint(SECRET)
+    assert demo().plan.metadata.name.endswith(document["planDigest"][:10])
+    chat = document["classes"][0]
+    planned = demo().plan.spec.classes[0]
+    assert chat["routes"] == [route.to_wire() for route in planned.routes]
+    assert chat["admitMilli"] == planned.admit_milli
+    assert chat["queue"] == {"maxLength": 40, "deadlineMilliseconds": 10_000}
+    budgets = {slot["slot"]: slot["budgetTokens"] for slot in document["slots"]}
+    assert budgets == {slot.name: slot.budget_tokens for slot in slots_of(demo().plan)}
+
+
+def test_a_router_finds_the_planned_home_of_a_key() -> None:
+    made = plan_table(demo(), ROWS, SECRET, VERSION)
+    table = read_table(read_index(made.encoded.index), {})
+    hashed = key_hash(SECRET, "chat", RULE, "tenant-0")
+    found = table.lookup(hashed)
+    assert found is not None
+    assert found.destinations == made.keys.home(hashed)
+
+
+def test_classes_are_in_match_order_with_one_entry_per_model() -> None:
+    classes = (
+        request_class("chat", match={"models": ["a", "b"], "headers": [{"name": "x", "exact": "1"}]}),
+        request_class("code", priority=5, match={"headers": [{"name": "x", "prefix": "2"}]}, tenant="acme"),
+    )
+    index = read_index(plan_table(plan(inputs(classes=classes)), [], SECRET, VERSION).encoded.index).document
+    found = [(c["name"], c["match"], c.get("tenant")) for c in index["classes"]]
+    assert found == [
+        ("code", {"headers": [{"name": "x", "prefix": "2"}]}, "acme"),
+        ("chat", {"headers": [{"name": "x", "exact": "1"}], "model": "a"}, None),
+        ("chat", {"headers": [{"name": "x", "exact": "1"}], "model": "b"}, None),
+    ]
+
+
+def test_a_replan_keeps_homes_where_rates_hardly_change() -> None:
+    first = plan_table(demo(), ROWS, SECRET, VERSION)
+    again = [replace(r, requests_per_second=r.requests_per_second * 1.01) for r in ROWS]
+    second = plan_table(demo(), again, SECRET, VERSION, before=first.keys)
+    hashes = [key_hash(SECRET, r.class_name, RULE, r.key) for r in ROWS]
+    assert [second.keys.home(h) for h in hashes] == [first.keys.home(h) for h in hashes]
+
+
+def test_the_same_table_has_the_same_bytes_whatever_the_order_of_rows() -> None:
+    forwards = plan_table(demo(), ROWS, SECRET, VERSION).encoded
+    assert plan_table(demo(), ROWS[::-1], SECRET, VERSION).encoded == forwards
+
+
+def test_two_equal_nodes_share_the_keys() -> None:
+    busy = plan(inputs(inventory=inventory(4, 4), fleet=fleet(nodes={"selector": {}, "minGpus": 4})))
+    keys = plan_table(busy, ROWS, SECRET, VERSION).keys
+    assert len({slot for r in ROWS for slot in keys.home(key_hash(SECRET, "chat", RULE, r.key))}) > 1
