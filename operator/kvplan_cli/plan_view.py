@@ -19,7 +19,7 @@ from kvplan_solver.units import from_milli
 _GROUPS = ("configuration", "groups", "GPUs", "in flight", "KV held", "wait", "nodes")
 _CLASSES = ("class", "req/s", "reserved", "outgrow it", "admitted", "latency", "bound", "routes", "prefix on")
 _COSTS = ("cause", "reservation", "GPU time", "latency", "rejection", "total", "bound", "gap")
-_SOURCES = ("configuration", "KV capacity", "sequences", "prefill, µs/token", "decode, µs/token", "source")
+_SPEEDS = ("configuration", "KV capacity", "batch", "prefill, µs/token", "decode, µs/token", "source")
 
 
 def plan_view(planned: Planned) -> View:
@@ -33,7 +33,7 @@ def _sections(planned: Planned) -> Iterator[RenderableType]:
     yield table("Groups (figures per group)", _GROUPS, group_rows(planned))
     yield table("Classes (reservation in KV tokens, mean latency)", _CLASSES, class_rows(planned))
     yield table("Cost per second, in wasted KV tokens", _COSTS, [cost_row(planned.result)])
-    yield table("Numbers the plan rests on, at batch 1", _SOURCES, source_rows(planned.problem.sources))
+    yield table("Numbers the plan rests on, at the batch of each group", _SPEEDS, speed_rows(planned))
     rejections = [
         f"{r.class_name}: {percent(r.share)} rejected, {r.why}; {r.remedy}" for r in planned.result.rejections
     ]
@@ -118,19 +118,19 @@ def cost_row(result: Result) -> list[object]:
             percent(result.gap, 2)]  # fmt: skip
 
 
-def source_rows(sources: tuple[NumberSource, ...]) -> list[list[object]]:
-    """The four numbers of each configuration and where they came from."""
-    by_subject: dict[str, list[NumberSource]] = {}
-    for source in sources:
-        if source.subject.startswith("configuration "):
-            by_subject.setdefault(source.subject.removeprefix("configuration "), []).append(source)
-    return [[name, *_numbers(found), _origins(found)] for name, found in by_subject.items()]
+def speed_rows(planned: Planned) -> list[list[object]]:
+    """Capacity and speeds of each configuration as the plan was priced, and where they came from."""
+    batch = {point.configuration: point.frozen for point in planned.fixed_point.points}
+    return [
+        [
+            k.name, k.kv_capacity_tokens, number(batch[k.name], 3) if k.name in batch else "–",
+            k.prefill_seconds_per_token * 1e6, k.decode_seconds_per_token * 1e6,
+            _origins(planned.problem.sources, k.name),
+        ]
+        for k in planned.instance.configurations
+    ]  # fmt: skip
 
 
-def _numbers(found: list[NumberSource]) -> list[object]:
-    return [s.value * 1e6 if "seconds" in s.quantity else int(s.value) for s in found]
-
-
-def _origins(found: list[NumberSource]) -> str:
-    words = list(dict.fromkeys(s.source.value for s in found))
-    return ", ".join(words)
+def _origins(sources: tuple[NumberSource, ...], configuration: str) -> str:
+    found = [s.source.value for s in sources if s.subject == f"configuration {configuration}"]
+    return ", ".join(dict.fromkeys(found))

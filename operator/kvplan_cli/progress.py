@@ -60,6 +60,8 @@ class Progress:
         self._latest = result
         self._solve += len(result.trace) <= 1
         now = self.clock()
+        if result.lower_bound == float("-inf"):
+            return  # the first plan of every solve rejects everything: nothing worth a line
         if self._live or now - self._began < QUIET_SECONDS or now - self._last_line < LINE_EVERY_SECONDS:
             return
         self._last_line = now

@@ -56,7 +56,8 @@ class PlannedConfiguration:
 def engine_flags(fleet: ServingFleet, planned: PlannedConfiguration) -> tuple[EngineFlag, ...]:
     """Flags of one configuration's engines, by name."""
     flags = _shape(planned) | _lengths(fleet, planned) | _memory(fleet, planned) | _concurrency(fleet, planned)
-    if fleet.spec.model.kv_dtype is KvDtype.FP8:
+    model = _model_facts(fleet)
+    if (model.kv_dtype if model is not None else fleet.spec.model.kv_dtype) is KvDtype.FP8:
         flags["kv-cache-dtype"] = "fp8"
     return tuple(EngineFlag(name=name, value=flags[name]) for name in sorted(flags))
 
