@@ -16,9 +16,9 @@ help: ## List the targets
 
 setup: $(STAMP) ## Create .venv and install everything development needs
 
-$(STAMP): pyproject.toml tools/bootstrap.sh
+$(STAMP): pyproject.toml e2e/engine/pyproject.toml tools/bootstrap.sh
 	@PYTHON="$(PYTHON)" tools/bootstrap.sh "$(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --editable e2e/engine
 	@touch $@
 
 check: setup ## Lint, types, import layers, generated files unchanged

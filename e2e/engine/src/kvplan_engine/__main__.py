@@ -1,0 +1,5 @@
+"""``python -m kvplan_engine``."""
+
+from kvplan_engine.main import run
+
+run()

@@ -1,0 +1,1 @@
+"""The engine's decisions: blocks, prefix cache, scheduler, step time. Pure: no I/O, no clock, no randomness."""

@@ -1,0 +1,1 @@
+"""/metrics: what an engine counts, under vLLM's names."""
