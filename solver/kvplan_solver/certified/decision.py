@@ -16,7 +16,6 @@ from kvplan_solver.memory import (
     budgets,
     cached_prefixes,
     concurrency,
-    effective_tokens,
     memory_tokens,
     prefix_tokens,
 )
@@ -178,8 +177,3 @@ class Pricer:
                     r[i] -= block
                     break
         return r
-
-
-def effective(instance: Instance, decision: Decision) -> Floats:
-    """R̃ of a decision, tokens, (I, K)."""
-    return effective_tokens(instance, decision.reservation, decision.cached)

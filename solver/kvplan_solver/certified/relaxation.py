@@ -21,10 +21,11 @@ from kvplan_solver.backends.highs import LinearProgram, Solution
 from kvplan_solver.certified.cells import add_cell_rows
 from kvplan_solver.certified.columns import Columns
 from kvplan_solver.certified.curves import ReservationCurves
+from kvplan_solver.certified.fit import allowed_pairs, fit_deficit
 from kvplan_solver.certified.rows import RowBuilder
 from kvplan_solver.cost import Coefficients
 from kvplan_solver.instance import Floats, Instance
-from kvplan_solver.memory import eligible, prefix_tokens
+from kvplan_solver.memory import prefix_tokens
 from kvplan_solver.packing import chunk_rows, most_groups
 
 _FIRST_TANGENTS = (0.2, 0.5, 0.7, 0.85, 0.93)
@@ -44,7 +45,7 @@ class Relaxation:
     ) -> None:
         self.constants, self.curves = constants, curves
         self.instance: Instance = constants.instance
-        self.allowed = _allowed_pairs(constants, curves)
+        self.allowed = allowed_pairs(constants, curves)
         pairs = np.argwhere(self.allowed)
         self.i_of, self.k_of = pairs[:, 0], pairs[:, 1]
         cells = 0 if edges is None else edges.shape[1] - 1
@@ -94,7 +95,7 @@ class Relaxation:
     @cached_property
     def fit_extra(self) -> Floats:
         """Price per request of shrinking r* to the largest budget a group of the pair can offer, (pairs,)."""
-        shrink = _fit_deficit(self.instance, self.curves)[self.i_of, self.k_of]
+        shrink = fit_deficit(self.instance, self.curves)[self.i_of, self.k_of]
         return np.array([self.curves.extra(i, d) if d > 0 else 0.0 for i, d in zip(self.i_of, shrink, strict=True)])
 
     def _add_fixed_rows(self, edges: Floats | None) -> tuple[dict[int, int], dict[int, int]]:
@@ -159,7 +160,7 @@ class Relaxation:
 
     def _fit_rows(self, rows: RowBuilder) -> None:
         """X·(fit deficit) ≤ D ≤ X·(r* − smallest): a request never holds less than its prompt."""
-        col, least = self.columns, _fit_deficit(self.instance, self.curves)
+        col, least = self.columns, fit_deficit(self.instance, self.curves)
         reach = (self.curves.best - self.curves.smallest)[self.i_of]
         for j in np.flatnonzero(self.tracked[self.k_of]):
             rows.add(-np.inf, 0.0, np.array([col.deficit + j, j]), np.array([1.0, -reach[j]]))
@@ -276,26 +277,3 @@ class Relaxation:
                 rows.add(-np.inf, 0.0, where, np.array([constant - self.fit_extra[j], slope, -1.0]))
         self._add_cuts(rows)
         return len(rows.lower)
-
-
-def _largest_budget(instance: Instance) -> Floats:
-    """Most KV tokens one request of i could hold on k over all δ, (I, K): caching its own prefix is best."""
-    capacity = np.array([float(k.kv_capacity_tokens) for k in instance.configurations])[None, :]
-    prefix = prefix_tokens(instance)[:, None]
-    padding = 1 + instance.headroom
-    return np.asarray(np.maximum(capacity / padding, (capacity - prefix) / padding + prefix))
-
-
-def _fit_deficit(instance: Instance, curves: ReservationCurves) -> Floats:
-    """Tokens r* must shrink to fit into k at all, (I, K), in whole blocks."""
-    over = np.maximum(0.0, curves.best[:, None] - _largest_budget(instance))
-    return np.asarray(np.ceil(over / instance.block_tokens - 1e-9) * instance.block_tokens)
-
-
-def _allowed_pairs(constants: Coefficients, curves: ReservationCurves) -> NDArray[np.bool_]:
-    """Pairs that any plan may use: something arrives, the longest request fits, a prompt fits the budget."""
-    instance = constants.instance
-    holds_prompt = curves.smallest[:, None] <= _largest_budget(instance)
-    within_slots = most_groups(instance)[None, :] > 0
-    arrives = (constants.rates > 0)[:, None]
-    return np.asarray(eligible(instance) & holds_prompt & within_slots & arrives)
