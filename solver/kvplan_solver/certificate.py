@@ -68,9 +68,12 @@ class Check(StrEnum):
     COSTS = "Costs"
     """The cost parts as stated are what (6a) gives."""
     LOWER_BOUND = "LowerBound"
-    """The bound is not above the objective, nor above the cost of a trivial feasible plan."""
+    """The bound is not above the objective, nor above the cost of rejecting everything.
+
+    A bound that is wrong but below both cannot be told from a right one without solving again.
+    """
     STATUS = "Status"
-    """Optimal only with a finite bound and a gap within the target."""
+    """There is a plan at all; Optimal only with a finite bound and a gap within the target."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,8 @@ def certify(
     Returns:
         A certificate with every violation found. Broken shapes end the check early.
     """
+    if result.status in (Status.INFEASIBLE, Status.ERROR):
+        return Certificate((Violation(Check.STATUS, "fleet", f"status is {result.status}: there is no plan to check"),))
     checker = _Checker(instance, result, tolerance, gap_target)
     shape = tuple(checker.shape())
     if shape:
@@ -143,6 +148,9 @@ class _Checker:
             "cached": (np.shape(r.cached), (classes, configurations)),
             "slo_excess_seconds": (np.shape(r.slo_excess_seconds), (classes,)),
         }
+        if not isinstance(r.routing, np.ndarray) or getattr(r.cached, "dtype", None) != np.bool_:
+            yield Violation(Check.SHAPE, "routing, cached", "expected an array of numbers and one of truth values")
+            return
         for name, (shape, wanted) in expected.items():
             if shape != wanted:
                 yield Violation(Check.SHAPE, name, f"shape is {shape}, expected {wanted}")
@@ -150,7 +158,7 @@ class _Checker:
         numbers = {"groups": r.groups, "reservation_tokens": r.reservation_tokens, "routing": r.routing}
         numbers |= {"slo_excess_seconds": r.slo_excess_seconds, "costs": parts}
         for name, values in numbers.items():
-            if not np.all(np.isfinite(np.asarray(values, dtype=np.float64))):
+            if not _all_finite(values):
                 yield Violation(Check.SHAPE, name, "holds a number that is not finite")
 
     @property
@@ -291,7 +299,7 @@ class _Checker:
         """s, recomputed."""
         _, excess = self._evaluated()
         for name, stated, true in zip(self.class_names, self.result.slo_excess_seconds, excess, strict=True):
-            if not self._close(stated, float(true)):
+            if not self._close(stated, float(true), max(1.0, float(true))):
                 yield Violation(Check.SLO_EXCESS, name, f"stated {stated:.6g} s, the queue gives {true:.6g} s")
 
     def costs(self) -> Iterator[Violation]:
@@ -299,18 +307,18 @@ class _Checker:
         parts, _ = self._evaluated()
         for cause in ("reservation", "gpu", "latency", "rejection"):
             stated, true = getattr(self.result.costs, cause), getattr(parts, cause)
-            if not self._close(stated, true):
+            if not self._close(stated, true, parts.total):
                 yield Violation(Check.COSTS, cause, f"stated {stated:.9g}, recomputed {true:.9g}")
 
     def lower_bound(self) -> Iterator[Violation]:
         """A bound above a feasible plan's cost is none."""
         bound, objective = self.result.lower_bound, self.result.objective
-        if np.isnan(bound) or bound > objective + self.tolerance * max(1.0, abs(objective)):
+        if np.isnan(bound) or bound > objective + self.tolerance * abs(objective):
             yield Violation(Check.LOWER_BOUND, "fleet", f"bound {bound:.9g} exceeds the objective {objective:.9g}")
         nothing = np.zeros(len(self.configuration_names))
         reservation = np.array(self.result.reservation_tokens, dtype=np.float64)
         idle, _ = evaluate(self.constants, nothing, reservation, np.zeros_like(self.result.routing))
-        if self.instance.min_gpus == 0 and bound > idle.total * (1 + self.tolerance) + self.tolerance:
+        if self.instance.min_gpus == 0 and bound > idle.total * (1 + self.tolerance):
             message = f"bound {bound:.9g} exceeds the cost of rejecting everything, {idle.total:.9g}"
             yield Violation(Check.LOWER_BOUND, "fleet", message)
 
@@ -328,5 +336,12 @@ class _Checker:
         reservation = np.array(self.result.reservation_tokens, dtype=np.float64)
         return evaluate(self.constants, self.z, reservation, self.result.routing)
 
-    def _close(self, stated: float, true: float) -> bool:
-        return bool(abs(stated - true) <= self.tolerance * max(1.0, abs(true)))
+    def _close(self, stated: float, true: float, scale: float) -> bool:
+        return bool(abs(stated - true) <= self.tolerance * scale)
+
+
+def _all_finite(values: object) -> bool:
+    try:
+        return bool(np.all(np.isfinite(np.asarray(values, dtype=np.float64))))
+    except (TypeError, ValueError):  # text, None or ragged rows where numbers belong
+        return False

@@ -39,10 +39,12 @@ def load_result(text: str) -> Result:
 
 def _load(kind: type[T], text: str) -> T:
     try:
-        plain = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InvalidInput(kind.__name__, "text", text[:40], f"is not JSON: {error}") from error
-    loaded = _from_plain(kind, plain, kind.__name__)
+        loaded = _from_plain(kind, json.loads(text), kind.__name__)
+    except InvalidInput:
+        raise
+    except (ValueError, OverflowError, RecursionError) as error:
+        # Not JSON, nested beyond reason, digits beyond any float, or an array that is not rectangular.
+        raise InvalidInput(kind.__name__, "text", text[:40], f"cannot be read: {error}") from error
     assert isinstance(loaded, kind)  # noqa: S101  what _from_plain promises, for the type checker
     return loaded
 

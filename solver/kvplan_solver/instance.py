@@ -131,7 +131,7 @@ class NodeInput:
     gpu_product: str = ""
 
     def __post_init__(self) -> None:
-        _require(self.free_gpus >= 0, f"node {self.name}", "free_gpus", self.free_gpus, "use 0 or more")
+        _require_number(f"node {self.name}", self, "free_gpus")
 
 
 @dataclass(frozen=True, order=True)
@@ -199,6 +199,10 @@ class Instance:
         )
 
 
+_LARGEST = 1e9
+"""No number of an instance may be larger: the LP's arithmetic would mean nothing."""
+
+
 def _require(condition: bool, subject: str, field_name: str, value: object, remedy: str) -> None:
     if not condition:
         raise InvalidInput(subject, field_name, value, remedy)
@@ -206,9 +210,10 @@ def _require(condition: bool, subject: str, field_name: str, value: object, reme
 
 def _require_number(subject: str, owner: object, field_name: str, *, positive: bool = False) -> None:
     value = getattr(owner, field_name)
-    finite = isinstance(value, int | float | np.number) and bool(np.isfinite(value))
-    remedy = "use a finite number above 0" if positive else "use a finite number of 0 or more"
-    _require(finite and (value > 0 if positive else value >= 0), subject, field_name, value, remedy)
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    known = number and bool(abs(value) <= _LARGEST)
+    remedy = f"use a number {'above 0' if positive else 'of 0 or more'}, at most {_LARGEST:g}"
+    _require(known and bool(value > 0 if positive else value >= 0), subject, field_name, value, remedy)
 
 
 def _check_class(c: ClassInput) -> None:
@@ -229,6 +234,10 @@ def _check_class(c: ClassInput) -> None:
     _require(
         prefix <= c.input_tokens_mean, subject, "shared_prefix_tokens", prefix,
         f"a shared prefix is part of every prompt: use at most input_tokens_mean ({c.input_tokens_mean:g})",
+    )  # fmt: skip
+    _require(
+        prefix <= c.input_tokens_p95, subject, "shared_prefix_tokens", prefix,
+        f"a reservation holds its prefix: use at most input_tokens_p95 ({c.input_tokens_p95:g})",
     )  # fmt: skip
     _require(
         c.input_tokens_p95 <= c.input_tokens_max, subject, "input_tokens_p95", c.input_tokens_p95,
@@ -264,7 +273,8 @@ def _check_configuration(c: ConfigurationInput) -> None:
     _require(bool(c.name), "configuration", "name", c.name, "give every configuration a name")
     for name in ("tensor_parallel", "pipeline_parallel", "max_sequences"):
         value = getattr(c, name)
-        _require(isinstance(value, int) and value >= 1, subject, name, value, "use an integer of 1 or more")
+        good = isinstance(value, int) and 1 <= value <= _LARGEST
+        _require(good, subject, name, value, "use an integer of 1 or more")
     for name in (
         "prefill_seconds_per_token",
         "decode_seconds_per_token",
@@ -273,7 +283,7 @@ def _check_configuration(c: ConfigurationInput) -> None:
     ):
         _require_number(subject, c, name)
     for class_name, seconds in c.service_seconds.items():
-        good = bool(np.isfinite(seconds)) and seconds >= 0
+        good = 0 <= seconds <= _LARGEST
         _require(good, subject, f"service_seconds[{class_name}]", seconds, "use finite seconds of 0 or more")
 
 

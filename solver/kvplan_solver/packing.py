@@ -20,6 +20,8 @@ from kvplan_solver.instance import ConfigurationInput, Floats, GroupPlacement, I
 
 Ints = NDArray[np.int64]
 
+_PACKING_NODES = 20_000
+
 
 @dataclass(frozen=True)
 class ChunkRow:
@@ -120,6 +122,31 @@ def _obeys_chunk_rows(instance: Instance, groups: Sequence[int]) -> bool:
     )
 
 
+def any_partition(instance: Instance) -> tuple[int, ...] | None:
+    """Some z that fits the nodes and the GPU limits, found by the packing MILP; None if there is none (or too hard)."""
+    kinds, nodes = instance.configurations, instance.nodes
+    pairs = [(k, n) for k in range(len(kinds)) for n in range(len(nodes)) if _hosts(kinds[k], nodes[n].gpu_product)]
+    count = len(pairs)
+    upper = np.array([float(nodes[n].free_gpus) for _, n in pairs] + [float(instance.gpu_budget)] * len(kinds))
+    program = LinearProgram(np.zeros(count + len(kinds)), np.zeros(len(upper)), upper, np.ones(len(upper), dtype=bool))
+    for k, kind in enumerate(kinds):
+        items = [(j, 1.0) for j, (kk, _) in enumerate(pairs) if kk == k]
+        _add_row(program, 0.0, 0.0, [*items, (count + k, -float(_item(kind)[1]))])
+    for n, node in enumerate(nodes):
+        _add_row(
+            program, -np.inf, float(node.free_gpus),
+            [(j, float(_item(kinds[k])[0])) for j, (k, nn) in enumerate(pairs) if nn == n],
+        )  # fmt: skip
+    used = [(count + k, float(kind.gpus)) for k, kind in enumerate(kinds)]
+    _add_row(program, float(instance.min_gpus), float(instance.gpu_budget), used)
+    solution = program.solve(node_limit=_PACKING_NODES)
+    return tuple(round(z) for z in solution.values[count:]) if solution.feasible else None
+
+
+def _hosts(kind: ConfigurationInput, gpu_product: str) -> bool:
+    return kind.gpu_product in ("", gpu_product)
+
+
 class _Packer:
     """One packing: free GPUs per node, items still to place, and what was placed."""
 
@@ -143,9 +170,13 @@ class _Packer:
 
     def _try_keep(self, group: GroupPlacement, k: int) -> None:
         configuration = self.instance.configurations[k]
-        item, _ = _item(configuration)
-        per_stage = item if configuration.spans_nodes else configuration.tensor_parallel
-        needed = {node: per_stage * group.stages.count(node) for node in sorted(set(group.stages))}
+        needed = {node: configuration.tensor_parallel * group.stages.count(node) for node in sorted(set(group.stages))}
+        whole = len(group.stages) == configuration.pipeline_parallel
+        together = configuration.spans_nodes or len(needed) == 1
+        allowed = all(node in self.product_of and self._may_host(node, k) for node in needed)
+        # The fleet may have changed since the group started: what no longer fits its configuration is not kept.
+        if not (whole and together and allowed):
+            return
         if self.left[k] == 0 or any(self.free.get(node, -1) < gpus for node, gpus in needed.items()):
             return
         self._take(k, needed, 1)
@@ -199,8 +230,7 @@ class _Packer:
         return min(room)[1] if room else None
 
     def _may_host(self, node: str, k: int) -> bool:
-        product = self.instance.configurations[k].gpu_product
-        return product in ("", self.product_of[node])
+        return _hosts(self.instance.configurations[k], self.product_of[node])
 
     def _by_milp(self) -> dict[int, list[str]] | None:
         pairs = [
@@ -230,7 +260,7 @@ def _solve_assignment(packer: _Packer, pairs: list[tuple[int, int]]) -> list[int
     for n, node in enumerate(packer.nodes):
         sizes = [(j, float(_item(packer.instance.configurations[k])[0])) for j, (k, nn) in enumerate(pairs) if nn == n]
         _add_row(program, -np.inf, float(packer.free[node.name]), sizes)
-    solution = program.solve(node_limit=20_000)
+    solution = program.solve(node_limit=_PACKING_NODES)
     return [round(v) for v in solution.values] if solution.status is SolveStatus.OPTIMAL else None
 
 

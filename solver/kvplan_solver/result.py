@@ -7,6 +7,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from kvplan_solver.errors import InvalidInput
 from kvplan_solver.instance import Floats, GroupPlacement
 
 Bools = NDArray[np.bool_]
@@ -181,7 +182,7 @@ class Options:
         seed: for tie-breaking randomness; 0 is a seed too.
         clock: monotonic seconds; None means no deadline and no timings.
         on_incumbent: called with every new incumbent (streaming).
-        warm_start: a previous result's (groups, routing) to start from, if its shape still fits.
+        warm_start: a previous result to start from, if its shape still fits.
         initial_groups: z⁽⁰⁾ of the literal method; None lets it choose.
     """
 
@@ -194,3 +195,19 @@ class Options:
     on_incumbent: Callable[[Result], None] | None = None
     warm_start: Result | None = None
     initial_groups: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        sensible = np.isfinite(self.gap_target) and self.gap_target >= 0
+        _require(bool(sensible), "gap_target", self.gap_target, "use a share of 0 or more")
+        whole = isinstance(self.effort, int) and 1 <= self.effort <= _MOST_EFFORT
+        _require(whole, "effort", self.effort, f"use a whole number from 1 to {_MOST_EFFORT}")
+        deadline = self.deadline_seconds
+        _require(deadline is None or deadline > 0, "deadline_seconds", deadline, "use a positive number of seconds")
+
+
+_MOST_EFFORT = 1_000
+
+
+def _require(condition: bool, field_name: str, value: object, remedy: str) -> None:
+    if not condition:
+        raise InvalidInput("options", field_name, value, remedy)

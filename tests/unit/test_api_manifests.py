@@ -218,8 +218,33 @@ WRONG: dict[str, tuple[Document, str]] = {
     ),
     "a name that leaves no room for plans": (
         {**fleet(), "metadata": {"name": "a" * 53}},
-        "shorten the name to at most 52 characters",
+        f'metadata.name is "{"a" * 53}": use a name of at most 52 characters without dots',
     ),
+    "a fleet whose plans could not name it": (
+        {**fleet(), "metadata": {"name": "chat.v2"}},
+        'metadata.name is "chat.v2": use a name of at most 52 characters without dots',
+    ),
+    "a class that no plan could name": (
+        {**request_class(), "metadata": {"name": "chat.v2"}},
+        'metadata.name is "chat.v2": use a name of at most 63 characters without dots',
+    ),
+    "a key that no label can have": (
+        fleet(nodes={"selector": {"matchLabels": {"my pool": "a"}}}),
+        'spec.nodes.selector.matchLabels is {"my pool": "a"}: use label keys such as kvplan.dev/pool',
+    ),
+    "a label name that would change a query": (
+        request_class(outputLengths={"prometheus": {"matchLabels": {'a"}': "b"}}}),
+        'spec.outputLengths.prometheus.matchLabels is {"a\\"}": "b"}: use label names such as model_name',
+    ),
+    "a Deployment name that no Deployment can have": (
+        fleet(configurations=[{"name": "tp1", "tensorParallel": 1, "deployment": "chat..tp1"}]),
+        'spec.configurations[0].deployment is "chat..tp1": use a string',
+    ),
+    "an address with a blank that looks like none": (
+        fleet(prometheus={"url": "http://a/\u00a0"}),
+        "spec.prometheus.url is ",
+    ),
+    "blocks of no tokens": (plan(blockTokens=0), "spec.blockTokens is 0: use an integer from 1 to 1024"),
     "no name at all": ({**fleet(), "metadata": {}}, "metadata.name is absent: add "),
 }  # fmt: skip
 

@@ -46,7 +46,7 @@ LEGAL: list[tuple[str, Instance]] = [
     ("huge scale", _one(a_class(radius=1e9), ambiguity=Ambiguity.SCALE)),
     ("preemption costs nothing", _one(a_class(preemption_cost=0.0))),
     ("waste costs nothing", _one(a_class(waste_cost=0.0, preemption_cost=10.0))),
-    ("preemption costs everything", _one(a_class(preemption_cost=1e9, rejection_weight=1e12))),
+    ("preemption costs everything", _one(a_class(preemption_cost=1e6, rejection_weight=1e9))),
     ("the whole prompt is shared", _one(a_class(shared_prefix_tokens=100))),
     ("an objective of 0 seconds", _one(a_class(latency_slo_seconds=0.0))),
     ("no GPUs", Instance((a_class(),), TWO, nodes(0, 0))),

@@ -228,7 +228,16 @@ class LinearProgram:
         self._set("mip_rel_gap", 1e-6 if relative_gap is None else relative_gap)
         self._set("simplex_iteration_limit", most if iteration_limit is None else iteration_limit)
         self._highs.run()
+        if self._highs.getModelStatus() not in _STATUS:
+            self._run_afresh()
         return self._solution()
+
+    def _run_afresh(self) -> None:
+        """Once more from nothing and without presolve: HiGHS can lose its way from a kept basis on a bad scaling."""
+        self._do("clearSolver")
+        self._set("presolve", "off")
+        self._highs.run()
+        self._set("presolve", "choose")
 
     def _solution(self) -> Solution:
         model_status = self._highs.getModelStatus()

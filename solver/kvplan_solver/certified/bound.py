@@ -3,7 +3,7 @@
 Every bound reported here is a proven one: the dual bound of a relaxation of the whole problem.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,15 +29,15 @@ class Candidate:
 class Bounder:
     """Holds the LP (for cuts and fixed partitions) and the MILP (for z)."""
 
-    def __init__(self, linear: Relaxation, integer: Relaxation) -> None:
-        self.linear, self.integer = linear, integer
+    def __init__(self, linear: Relaxation, integer: Relaxation, out_of_time: Callable[[], bool]) -> None:
+        self.linear, self.integer, self.out_of_time = linear, integer, out_of_time
         self.bound = -np.inf
         self.gpu_price = 0.0
 
     def root(self) -> Candidate | None:
         """The converged LP relaxation; its rounded-down z is the first candidate. None if infeasible."""
         self.linear.free_groups()
-        solution = converge(self.linear)
+        solution = self._converge()
         if solution is None:
             return None
         self._raise(solution.objective)
@@ -57,6 +57,8 @@ class Bounder:
                 break
             z = np.rint(self.integer.groups_of(solution.values)).astype(int)
             found.append(Candidate(tuple(z.tolist()), self.integer.rates_of(solution.values)))
+            if self.out_of_time():
+                break
             before = self.linear.work["cuts"]
             fixed = self.at(found[-1].groups)
             if fixed is None or self.linear.work["cuts"] == before:
@@ -87,7 +89,7 @@ class Bounder:
                 return
             z = np.rint(cells.groups_of(solution.values)).astype(int)
             yield Candidate(tuple(z.tolist()), cells.rates_of(solution.values))
-            if not cells.tighten(solution.values):
+            if self.out_of_time() or not cells.tighten(solution.values):
                 return
 
     def leanest(self, limit: float, node_limit: int) -> Candidate | None:
@@ -102,23 +104,22 @@ class Bounder:
     def at(self, groups: tuple[int, ...]) -> Solution | None:
         """The LP relaxation with z fixed, converged; its objective bounds every plan with that partition."""
         self.linear.fix_groups(np.array(groups, dtype=np.int64))
-        return converge(self.linear)
+        return self._converge()
+
+    def _converge(self) -> Solution | None:
+        """Solve and cut until nothing is violated (or the pass limit, or no time is left); None if infeasible."""
+        solution = self.linear.solve()
+        for _ in range(_CUT_PASSES):
+            if not solution.optimal:
+                return None
+            if self.out_of_time() or not self.linear.tighten(solution.values):
+                return solution
+            solution = self.linear.solve()
+        return solution if solution.optimal else None
 
     def _raise(self, bound: float) -> None:
         if np.isfinite(bound):
             self.bound = max(self.bound, bound + self.linear.offset)
-
-
-def converge(relaxation: Relaxation) -> Solution | None:
-    """Solve and cut until nothing is violated (or the pass limit); None if infeasible."""
-    solution = relaxation.solve()
-    for _ in range(_CUT_PASSES):
-        if not solution.optimal:
-            return None
-        if not relaxation.tighten(solution.values):
-            break
-        solution = relaxation.solve()
-    return solution if solution.optimal else None
 
 
 def group_prices(relaxation: Relaxation, solution: Solution) -> NDArray[np.float64]:

@@ -6,6 +6,8 @@ cells, and X·lo ≤ q ≤ X·hi holds in the chosen one: exact up to the width 
 the incumbent's own W, where the bound must be tight, and wide elsewhere.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,27 +18,48 @@ from kvplan_solver.instance import Floats
 
 Ints = NDArray[np.int64]
 
-COARSE = (0.0, 0.3, 0.6, 0.8, 0.92, 1.0, 1.08, 1.2, 1.5, 2.5, 6.0)
-FINE = (0.0, 0.6, 0.85, 0.95, 0.985, 1.0, 1.015, 1.05, 1.15, 1.5, 3.0)
-CELLS = len(COARSE)
+_COARSE = (0.0, 0.3, 0.6, 0.8, 0.92, 1.0, 1.08, 1.2, 1.5, 2.5, 6.0)
+_FINE = (0.0, 0.6, 0.85, 0.95, 0.985, 1.0, 1.015, 1.05, 1.15, 1.5, 3.0)
+_RATIO = 2.5
+CELLS = len(_COARSE)
 """Every edge starts a cell; the last one ends at the largest W that u_max allows."""
 
 
-def cell_edges(constants: Coefficients, waiting: Floats, factors: tuple[float, ...]) -> Floats:
-    """Edges of the cells per configuration, seconds, (K, C+1).
+def longest_wait(constants: Coefficients) -> Floats:
+    """W at u_max if only the slowest class came, seconds, (K,)."""
+    u = constants.instance.max_utilisation
+    return np.asarray(u * constants.v * constants.T.max(axis=0) / (constants.slots * (1 - u)))
+
+
+def even_edges(constants: Coefficients) -> Floats:
+    """Edges over four decades below the longest wait, seconds, (K, C+1): for when nothing is known."""
+    longest = longest_wait(constants)
+    steps = np.concatenate(([0.0], _RATIO ** np.arange(1.0 - CELLS, 1.0)))
+    return np.asarray(np.outer(longest, steps))
+
+
+def edges_around(constants: Coefficients, waiting: Floats, factors: tuple[float, ...]) -> Floats:
+    """Edges of the cells around an incumbent, seconds, (K, C+1).
 
     Args:
         constants: of the instance.
         waiting: W of the incumbent, (K,); 0 where it uses no group.
         factors: edges as multiples of that W.
     """
-    u = constants.instance.max_utilisation
-    longest = u * constants.v * constants.T.max(axis=0) / (constants.slots * (1 - u))
+    longest = longest_wait(constants)
     used = waiting[waiting > 0]
     typical = float(used.mean()) if used.size else 0.0
     centre = np.where(waiting > 0, waiting, np.where(typical > 0, typical, longest / 10))
     inner = np.minimum(np.outer(centre, factors), longest[:, None])
     return np.concatenate((inner, longest[:, None]), axis=1)
+
+
+CELL_PASSES: tuple[Callable[[Coefficients, Floats], Floats], ...] = (
+    lambda constants, waiting: edges_around(constants, waiting, _COARSE),
+    lambda constants, waiting: edges_around(constants, waiting, _FINE),
+    lambda constants, _: even_edges(constants),
+)
+"""Edges from the incumbent's W, in the order in which they are tried."""
 
 
 def add_cell_rows(rows: RowBuilder, columns: Columns, i_of: Ints, k_of: Ints, rates: Floats, edges: Floats) -> None:

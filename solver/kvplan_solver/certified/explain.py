@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kvplan_solver.certified.bound import Bounder
-from kvplan_solver.certified.curves import ReservationCurves
-from kvplan_solver.cost import Coefficients
-from kvplan_solver.instance import ClassInput, Floats
+from kvplan_solver.certified.scaling import Scaled
+from kvplan_solver.certified.search import Search
+from kvplan_solver.cost import Coefficients, reservation_cost
+from kvplan_solver.instance import ClassInput, Floats, Instance
 from kvplan_solver.memory import (
     budgets,
     concurrency,
@@ -27,9 +27,9 @@ _SHARE = 1e-6
 class Explainer:
     """Reads a final result against the instance; changes nothing."""
 
-    def __init__(self, constants: Coefficients, curves: ReservationCurves, bounder: Bounder, scale: float) -> None:
-        self.constants, self.curves, self.bounder, self.scale = constants, curves, bounder, scale
-        self.instance = constants.instance
+    def __init__(self, instance: Instance, units: Scaled, search: Search) -> None:
+        self.instance, self.units, self.bounder = instance, units, search.bounder
+        self.curves, self.constants = search.pricer.curves, Coefficients(instance)
 
     def binding(self, result: Result) -> tuple[BindingConstraint, ...]:
         """Constraints without slack, in a fixed order."""
@@ -88,7 +88,7 @@ class Explainer:
         if solution is None:
             return (0.0,) * len(groups)
         dual = {k: max(0.0, -float(solution.duals[row])) for k, row in linear.memory_rows.items()}
-        return tuple(dual.get(k, 0.0) * z * self.scale for k, z in enumerate(groups))
+        return tuple(dual.get(k, 0.0) * z * self.units.factor for k, z in enumerate(groups))
 
     def rejections(self, result: Result) -> tuple[Rejection, ...]:
         """One entry per class with rejected demand."""
@@ -107,11 +107,10 @@ class Explainer:
         if not self.bounder.linear.allowed[i].any():
             why = "no group of a configuration this class may use can hold one prompt, or none fits a node"
             return Rejection(c.name, share, why, "add nodes, or a configuration with more KV capacity")
-        cheapest = float(self.curves.best_cost[i] + self._cheapest_gpu_cost(i))
+        cheapest = self._reservation_cost(i) + self._cheapest_gpu_cost(i)
         if cheapest >= c.rejection_weight:
-            least, weight = cheapest * self.scale, c.rejection_weight * self.scale
-            why = f"serving a request costs at least {least:.4g}, rejecting it {weight:.4g}"
-            return Rejection(c.name, share, why, f"raise rejectionWeight above {least:.4g}")
+            why = f"serving a request costs at least {cheapest:.4g}, rejecting it {c.rejection_weight:.4g}"
+            return Rejection(c.name, share, why, f"raise rejectionWeight above {cheapest:.4g}")
         return self._short_of_capacity(c, share, missing)
 
     def _too_long(self, c: ClassInput, share: float, longest: float) -> Rejection:
@@ -128,6 +127,9 @@ class Explainer:
             why = "serving it later than its latency objective costs more than rejecting it"
             remedy = "raise latencyMilliseconds, lower latencyWeight, or add GPUs"
         return Rejection(c.name, share, why, f"{remedy}, or lower its arrival rate by {share:.1%}")
+
+    def _reservation_cost(self, i: int) -> float:
+        return float(reservation_cost(self.instance, self.curves.best)[i])
 
     def _cheapest_gpu_cost(self, i: int) -> float:
         allowed = self.bounder.linear.allowed[i]

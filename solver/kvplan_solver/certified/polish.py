@@ -4,7 +4,7 @@ The true objective judges every step of the linearised model, and only decreases
 together, so a vertex that needs both is not a trap.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -30,8 +30,8 @@ class Polisher:
         work: linear programs solved times their pairs; the counted work of the search.
     """
 
-    def __init__(self, relaxation: Relaxation, pricer: Pricer) -> None:
-        self.relaxation, self.pricer = relaxation, pricer
+    def __init__(self, relaxation: Relaxation, pricer: Pricer, out_of_time: Callable[[], bool]) -> None:
+        self.relaxation, self.pricer, self.out_of_time = relaxation, pricer, out_of_time
         self.steps = 0
         self._basis: object = None
         self.work = 0
@@ -56,7 +56,7 @@ class Polisher:
         best, radius = start, self._radius
         self._basis = None
         for step in range(_STEPS):
-            if step == 2 and best.objective > give_up_above:
+            if (step == 2 and best.objective > give_up_above) or self.out_of_time():
                 break
             candidate = self._step(best, radius, keep=keep)
             if candidate is not None and _better(candidate, best):
@@ -71,7 +71,7 @@ class Polisher:
     def finish(self, start: Decision) -> Decision:
         """Squeeze the last out of a decision: a fine trust region, then r block by block where memory binds."""
         best = self.polish(start, last_radius=_FINE_RADIUS)
-        for _ in range(_BLOCK_ROUNDS):
+        for _ in range(0 if self.out_of_time() else _BLOCK_ROUNDS):
             moved = next((d for d in self._block_moves(best) if _better(d, best)), None)
             if moved is None:
                 return best
@@ -128,4 +128,4 @@ class Polisher:
 
 
 def _better(candidate: Decision, best: Decision) -> bool:
-    return best.objective - candidate.objective > _WORTHWHILE * max(1.0, abs(best.objective))
+    return best.objective - candidate.objective > _WORTHWHILE * abs(best.objective)

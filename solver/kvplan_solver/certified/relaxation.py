@@ -30,6 +30,7 @@ from kvplan_solver.packing import chunk_rows, most_groups
 
 _FIRST_TANGENTS = (0.2, 0.5, 0.7, 0.85, 0.93)
 _TOLERANCE = 1e-7
+_LIGHT = 1e-2
 
 
 class Relaxation:
@@ -106,6 +107,7 @@ class Relaxation:
         gpu_rows = self._gpu_rows(rows)
         memory_rows = self._memory_rows(rows)
         self._switch_rows(rows)
+        self._routing_rows(rows)
         if edges is not None:
             add_cell_rows(rows, self.columns, self.i_of, self.k_of, self.constants.rates, edges)
         rows.add_to(self.program)
@@ -149,8 +151,8 @@ class Relaxation:
         for k in np.flatnonzero(self.tracked):
             own = np.flatnonzero(self.k_of == k)
             T = padding * c.T[self.i_of[own], k]
-            most = padding * self.instance.max_utilisation * c.slots[k]
-            saved = max(0.0, 1 - 1 / most) * prefix[self.i_of[own]]
+            most = np.minimum(padding * self.instance.max_utilisation * c.slots[k], T * c.rates[self.i_of[own]])
+            saved = np.maximum(0.0, 1 - 1 / np.maximum(most, 1.0)) * prefix[self.i_of[own]]
             where = np.concatenate((own, col.deficit + own, [col.z + k]))
             capacity = float(self.instance.configurations[k].kv_capacity_tokens)
             held = np.concatenate((T * (self.curves.best[self.i_of[own]] - saved), -T, [-capacity]))
@@ -167,6 +169,14 @@ class Relaxation:
         for j in np.flatnonzero(self.tracked[self.k_of] & (least[self.i_of, self.k_of] > 0)):
             shrink = float(least[self.i_of[j], self.k_of[j]])
             rows.add(0.0, np.inf, np.array([col.deficit + j, j]), np.array([1.0, -shrink]))
+
+    def _routing_rows(self, rows: RowBuilder) -> None:
+        """(6c) X ≤ λ·z where a class is so light that utilisation alone would let z round to 0."""
+        c, room = self.constants, self.instance.max_utilisation * self.constants.slots
+        light = c.rates[self.i_of] * c.T[self.i_of, self.k_of] < _LIGHT * room[self.k_of]
+        for j in np.flatnonzero(light):
+            where = np.array([j, self.columns.z + self.k_of[j]])
+            rows.add(-np.inf, 0.0, where, np.array([1.0, -float(c.rates[self.i_of[j]])]))
 
     def _switch_rows(self, rows: RowBuilder) -> None:
         if self.instance.switching_cost <= 0:

@@ -59,7 +59,7 @@ class Search:
 
     def consider(self, groups: tuple[int, ...], rates: Floats | None = None) -> Solution | None:
         """Price one partition from its own relaxation (and from given rates); returns that solution."""
-        if not fits(self.instance, groups):
+        if len(groups) != len(self.instance.configurations) or not fits(self.instance, groups):
             return None
         solution = self.bounder.at(groups)
         self.evaluated += 1
@@ -99,7 +99,7 @@ class Search:
     def _rank(self, decision: Decision) -> tuple[float, float, int, tuple[int, ...]]:
         """Cost first (equal within TIE of the best), then GPUs, then change from what runs."""
         reference = decision.objective if self.best is None else self.best.objective
-        tied = abs(decision.objective - reference) <= TIE * max(1.0, abs(reference))
+        tied = abs(decision.objective - reference) <= TIE * abs(reference)
         gpus = sum(z * k.gpus for z, k in zip(decision.groups, self.instance.configurations, strict=True))
         moved = sum(abs(z - now) for z, now in zip(decision.groups, self.instance.running_counts, strict=True))
         return (reference if tied else decision.objective, float(gpus), moved, decision.groups)
@@ -141,7 +141,7 @@ class Search:
         ]
 
     def _limit(self, decision: Decision) -> float:
-        return decision.objective + TIE * max(1.0, abs(decision.objective))
+        return decision.objective + TIE * abs(decision.objective)
 
     def _try(self, groups: tuple[int, ...], centre: Decision, patience: float = _GIVE_UP) -> None:
         """Price a neighbour from the centre's rates; it may start above by ``patience`` times the gap."""
@@ -160,7 +160,7 @@ class Search:
         """Equal cost with fewer GPUs wins."""
         if self.best is None or self.out_of_time():
             return
-        if self.best.objective <= self.bounder.bound + TIE * max(1.0, abs(self.best.objective)):
+        if self.best.objective <= self.bounder.bound + TIE * abs(self.best.objective):
             # The bound is tight, so the relaxation knows which partitions tie: ask it for the leanest.
             lean = self.bounder.leanest(self._limit(self.best), _LEAN_NODES)
             if lean is not None and lean.groups not in self._priced:
