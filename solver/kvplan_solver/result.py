@@ -24,7 +24,7 @@ class Status(StrEnum):
     """What a result is worth."""
 
     OPTIMAL = "Optimal"
-    """Within the gap target of a proven lower bound."""
+    """Within the gap target of a proven lower bound, and the search ran its course."""
     FEASIBLE = "Feasible"
     """Every constraint holds; the counted work or the deadline ended before the gap target."""
     INFEASIBLE = "Infeasible"

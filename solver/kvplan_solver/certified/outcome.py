@@ -76,7 +76,7 @@ class Outcome:
         bound = self._trusted_bound(costs.total)
         return Result(
             method=Method.CERTIFIED,
-            status=Status.OPTIMAL if self.gap() <= self.options.gap_target else Status.FEASIBLE,
+            status=self._status(),
             groups=best.groups,
             placements=placements,
             reservation_tokens=tuple(int(r) for r in best.reservation),
@@ -95,6 +95,11 @@ class Outcome:
             trace=tuple(self.trace),
             seconds=dict(self.watch.seconds),
         )
+
+    def _status(self) -> Status:
+        """Optimal only for a search that ran its course: a deadline also cuts off the choice of fewest GPUs."""
+        finished = self.gap() <= self.options.gap_target and not self.watch.struck
+        return Status.OPTIMAL if finished else Status.FEASIBLE
 
     def final(self) -> Result:
         """The incumbent as a result, explained."""
