@@ -6,11 +6,11 @@ switches are added to the GPU part. Evaluates only; says nothing about feasibili
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
-from kvplan_solver.instance import Floats, Instance
+from kvplan_solver.instance import Ambiguity, ClassInput, Floats, Instance
 from kvplan_solver.newsvendor import worst_case_cost
 from kvplan_solver.queueing import variability, waiting_seconds
 from kvplan_solver.result import CostParts
@@ -78,10 +78,16 @@ def reservation_cost(instance: Instance, reservation: Floats) -> Floats:
     """f_i(r_i − Lin_i), cost per admitted request, length I."""
     return np.array(
         [
-            float(worst_case_cost(c, instance.ambiguity, np.array([r - c.input_tokens_p95]))[0])
+            _cost_of(c, instance.ambiguity, float(r - c.input_tokens_p95))
             for c, r in zip(instance.classes, reservation, strict=True)
         ]
     )
+
+
+@lru_cache(maxsize=4096)
+def _cost_of(c: ClassInput, ambiguity: Ambiguity, output_tokens: float) -> float:
+    """f(η), remembered: one plan is priced many times on its way, and classes are compared by identity."""
+    return float(worst_case_cost(c, ambiguity, np.array([output_tokens]))[0])
 
 
 def standing_cost(instance: Instance, groups: Floats) -> float:

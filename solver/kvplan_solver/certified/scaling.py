@@ -54,6 +54,9 @@ def scale(instance: Instance, *, cap: bool) -> Scaled:
     cost = _power(dearest / _TYPICAL_COST, _NEAR_COST)
     total = sum(c.arrival_rate for c in instance.classes)
     unit = _time_unit(instance, _power(_TYPICAL_RATE / total, _NEAR_RATE) if total > 0 else 1.0, cost)
+    lowered = np.array([float(w < c.rejection_weight) for c, w in zip(instance.classes, weights, strict=True)])
+    if cost == unit == 1.0 and not lowered.any():
+        return Scaled(instance, 1.0, lowered)
     classes = tuple(_class(c, weight, cost, unit) for c, weight in zip(instance.classes, weights, strict=True))
     rescaled = replace(
         instance,
@@ -63,7 +66,6 @@ def scale(instance: Instance, *, cap: bool) -> Scaled:
         idle_gpu_second_cost=instance.idle_gpu_second_cost * unit / cost,
         switching_cost=instance.switching_cost * unit / cost,
     )
-    lowered = np.array([float(w < c.rejection_weight) for c, w in zip(instance.classes, weights, strict=True)])
     return Scaled(rescaled, cost / unit, lowered)
 
 
