@@ -12,7 +12,9 @@ OUT ?= out/demo-plan
 .PHONY: help setup check test test-fast bench crds demo demo-plan priors clean
 
 help: ## List the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/\1\t\2/' | expand -t 12
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):[^#]*## (.*)/\1\t\2/' | expand -t 16
+
+include e2e/controlplane.mk
 
 setup: $(STAMP) ## Create .venv and install everything development needs
 

@@ -72,7 +72,7 @@ WRONG: dict[str, tuple[Document, str]] = {
     ),
     "null inside a list is no value": (
         fleet(configurations=[None]),
-        "spec.configurations[0] is null: remove the field",
+        "spec.configurations[0] is null: remove the entry, or give it a value",
     ),
     "a number in quotes is no number": (
         fleet(configurations=[{"name": "tp1", "tensorParallel": "2"}]),
@@ -97,7 +97,7 @@ WRONG: dict[str, tuple[Document, str]] = {
     ),
     "a required field that is missing": (
         fleet(nodes=REMOVED),
-        "spec.nodes is absent: add a mapping (The nodes whose GPUs the fleet may use)",
+        "spec.nodes is absent: add a mapping with selector (The nodes whose GPUs the fleet may use)",
     ),
     "no candidate configuration": (
         fleet(configurations=[]),

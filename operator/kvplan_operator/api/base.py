@@ -36,7 +36,7 @@ class Rule:
             that may be absent with ``has``, defaulted ones too: the default of an object is checked as it
             stands, before the defaults of its fields are filled in.
         message: what to do about a violation.
-        field: wire name of the field to blame; empty for the object itself.
+        field: wire name of the field to blame, or names with dots between; empty for the object itself.
         holds: the same predicate in Python; None for transition rules, which need the old object.
     """
 

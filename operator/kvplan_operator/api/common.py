@@ -3,6 +3,7 @@
 They follow the core Kubernetes types of the same names. Pure data.
 """
 
+import re
 from enum import StrEnum
 from itertools import pairwise
 from typing import ClassVar
@@ -12,6 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from kvplan_operator.api.base import ATOMIC, ApiModel, Rule, keyed_by
 from kvplan_operator.api.scalars import (
+    LABEL_KEY_PATTERN,
     BigCount,
     LabelValue,
     Milli,
@@ -68,10 +70,22 @@ class SelectorRequirement(ApiModel):
     )  # fmt: skip
 
 
+def label_keys(pattern: str, message: str) -> Rule:
+    """The rule that every key of ``matchLabels`` matches ``pattern``; schemas cannot say it of a map's keys."""
+    return Rule(
+        f"!has(self.matchLabels) || self.matchLabels.all(key, key.matches('{pattern}'))",
+        message,
+        "matchLabels",
+        lambda self: all(re.fullmatch(pattern, key) for key in self.match_labels),
+    )
+
+
 class LabelSelector(ApiModel):
     """A label selector as in every Kubernetes API: all parts must hold; an empty one selects everything."""
 
     model_config = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
+
+    rules: ClassVar = (label_keys(LABEL_KEY_PATTERN, "use label keys such as kvplan.dev/pool"),)
 
     match_labels: dict[str, LabelValue] = Field(
         default={}, max_length=32, description="Labels that must have exactly these values."

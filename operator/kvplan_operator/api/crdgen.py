@@ -16,6 +16,8 @@ HEADER = "# Generated from operator/kvplan_operator/api by `make crds`; change t
 
 API_VERSION_TEXT = "Version of this object's schema."
 KIND_TEXT = "Kind of this object."
+NAME: Schema = {"description": "Name, unique in the namespace.", "type": "string", "maxLength": 253}
+"""Stated so that rules can blame ``metadata.name``; what a name may be is the API server's to say."""
 
 
 def crd_files() -> dict[str, str]:
@@ -49,7 +51,7 @@ def object_schema(kind: Kind) -> Schema:
     properties = schema["properties"]
     properties["apiVersion"] = {"description": API_VERSION_TEXT, "type": "string"}
     properties["kind"] = {"description": KIND_TEXT, "type": "string"}
-    properties["metadata"] = {"type": "object"}
+    properties["metadata"] = {"type": "object", "properties": {"name": NAME}}
     # An object without status counts as Current to kstatus, so every object starts with one that says −1.
     properties["status"]["default"] = {"observedGeneration": -1}
     schema["required"] = ["spec"]

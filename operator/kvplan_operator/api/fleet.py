@@ -68,9 +68,10 @@ class ServingFleet(ApiModel):
 
     rules: ClassVar = (
         Rule(
-            "self.metadata.name.size() <= 52",
-            "shorten the name to at most 52 characters: plans are named after the fleet",
-            holds=lambda self: len(self.metadata.name) <= 52,
+            "self.metadata.name.size() <= 52 && !self.metadata.name.contains('.')",
+            "use a name of at most 52 characters without dots: plans are named after the fleet",
+            "metadata.name",
+            lambda self: len(self.metadata.name) <= 52 and "." not in self.metadata.name,
         ),
     )
 

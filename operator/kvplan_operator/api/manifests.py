@@ -127,14 +127,21 @@ def parse_object(document: Document, place: str = "object") -> ServingFleet | Re
 
 
 def _parse(subject: str, document: Document) -> tuple[ApiModel | None, list[Problem]]:
-    nulls = null_problems(subject, document)
+    model = TYPED[document["kind"]]
+    nulls = null_problems(subject, model, document)
     if nulls:
         return None, nulls
-    model = TYPED[document["kind"]]
     try:
         return model.model_validate(document), []
     except ValidationError as error:
         return None, problems_of(subject, model, document, error)
+
+
+_KIND_NAMES = ", ".join(TYPED)
+_HEAD_REMEDIES = {
+    "apiVersion": f"write it as in any Kubernetes object; that of {_KIND_NAMES} is {API_VERSION}",
+    "kind": f"write it as in any Kubernetes object; with {API_VERSION} use one of {_KIND_NAMES}",
+}
 
 
 def _shape_problem(place: str, document: object) -> Problem | None:
@@ -143,7 +150,7 @@ def _shape_problem(place: str, document: object) -> Problem | None:
     for name in ("apiVersion", "kind"):
         value = document.get(name, ABSENT)
         if not isinstance(value, str) or not value:
-            return Problem(place, name, shown(value), "write it as in any Kubernetes object")
+            return Problem(place, name, shown(value), _HEAD_REMEDIES[name])
     return None
 
 
@@ -154,8 +161,7 @@ def _group_problems(subject: str, document: Document, *, ours_only: bool = False
     if document.get("apiVersion") != API_VERSION:
         yield Problem(subject, "apiVersion", shown(document.get("apiVersion", ABSENT)), f"use {API_VERSION}")
     elif document.get("kind") not in TYPED:
-        kinds = ", ".join(TYPED)
-        yield Problem(subject, "kind", shown(document.get("kind", ABSENT)), f"use one of {kinds}")
+        yield Problem(subject, "kind", shown(document.get("kind", ABSENT)), f"use one of {_KIND_NAMES}")
 
 
 def _is_ours(document: Document) -> bool:

@@ -43,11 +43,21 @@ def _schema(model: type[BaseModel]) -> Schema:
     return structural_schema(model)
 
 
-def null_problems(subject: str, document: dict[str, Any]) -> list[Problem]:
+def null_problems(subject: str, model: type[BaseModel], document: dict[str, Any]) -> list[Problem]:
     """Nulls below spec and status: absent means default, and null is no value."""
-    remedy = "remove the field: a field that is left out has its default"
+    schema = _schema(model)
     paths = [path for part in ("spec", "status") if part in document for path in _nulls(document[part], (part,))]
-    return [Problem(subject, field_name(path), "null", remedy) for path in paths]
+    return [Problem(subject, field_name(path), "null", _null_remedy(schema, path)) for path in paths]
+
+
+def _null_remedy(schema: Schema, path: Path) -> str:
+    """What to write where something is required; everything else may go."""
+    field, owner = schema_at(schema, path), schema_at(schema, path[:-1])
+    if path[-1] in owner.get("required", ()):
+        return f"it is required: use {expected(field)}{_meaning(field)}"
+    if isinstance(path[-1], int):
+        return "remove the entry, or give it a value"
+    return "remove the field: a field that is left out has its default"
 
 
 def field_name(path: Sequence[str | int]) -> str:
@@ -104,7 +114,7 @@ def _contains(detail: ErrorDetails, others: Sequence[ErrorDetails]) -> bool:
 
 def _path(detail: ErrorDetails) -> Path:
     blamed = detail.get("ctx", {}).get("field", "") if detail["type"] == "rule" else ""
-    return (*detail["loc"], blamed) if blamed else detail["loc"]
+    return (*detail["loc"], *blamed.split(".")) if blamed else detail["loc"]
 
 
 def _value(document: Any, path: Path) -> object:
@@ -153,10 +163,15 @@ def _expected_text(field: Schema) -> str:
     return f"a string of {field.get('minLength', 0)} to {field.get('maxLength', 253)} characters{pattern}"
 
 
+def _expected_mapping(field: Schema) -> str:
+    required = field.get("required")
+    return f"a mapping with {', '.join(required)}" if required else "a mapping"
+
+
 _EXPECTED: dict[str, Callable[[Schema], str]] = {
     "integer": lambda field: f"an integer from {field['minimum']} to {field['maximum']}",
     "boolean": lambda _: "true or false",
     "string": _expected_text,
     "array": lambda field: f"a list of {field.get('minItems', 0)} to {field['maxItems']} entries",
-    "object": lambda _: "a mapping",
+    "object": _expected_mapping,
 }

@@ -9,10 +9,11 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from kvplan_operator.api.base import SET, ApiModel, Rule, keyed_by
-from kvplan_operator.api.common import ObjectMeta, Quantile, ascending
+from kvplan_operator.api.common import ObjectMeta, Quantile, ascending, label_keys
 from kvplan_operator.api.labels import API_VERSION
 from kvplan_operator.api.request_class_status import RequestClassStatus
 from kvplan_operator.api.scalars import (
+    SERIES_LABEL_PATTERN,
     ConfigMapKey,
     DnsLabel,
     HeaderName,
@@ -121,6 +122,8 @@ class Arrivals(ApiModel):
 class PrometheusLengths(ApiModel):
     """A histogram of output lengths in the fleet's Prometheus."""
 
+    rules: ClassVar = (label_keys(SERIES_LABEL_PATTERN, "use label names such as model_name"),)
+
     metric: MetricName = Field(
         default="kvplan_router_output_tokens", description="Histogram of output tokens per request."
     )
@@ -214,9 +217,10 @@ class RequestClass(ApiModel):
 
     rules: ClassVar = (
         Rule(
-            "self.metadata.name.size() <= 63",
-            "shorten the name to at most 63 characters: it is a label value",
-            holds=lambda self: len(self.metadata.name) <= 63,
+            "self.metadata.name.size() <= 63 && !self.metadata.name.contains('.')",
+            "use a name of at most 63 characters without dots: it is a label value and part of plans",
+            "metadata.name",
+            lambda self: len(self.metadata.name) <= 63 and "." not in self.metadata.name,
         ),
     )
 

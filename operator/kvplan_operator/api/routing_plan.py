@@ -154,7 +154,7 @@ class RoutingPlanSpec(ApiModel):
             lambda self: _routed(self) <= {group.configuration for group in self.groups},
         ),
         Rule(
-            "self.classes.all(c, c.reservationTokens % self.blockTokens == 0 && "
+            "self.blockTokens < 1 || self.classes.all(c, c.reservationTokens % self.blockTokens == 0 && "
             "c.routes.all(r, r.reservationTokens % self.blockTokens == 0))",
             "reservations must be multiples of blockTokens",
             "classes",
@@ -183,7 +183,8 @@ class RoutingPlan(ApiModel):
         Rule(
             "self.metadata.name.startsWith(self.spec.fleetName + '-')",
             "name a plan <fleet>-<first 10 hex digits of its digest>",
-            holds=lambda self: self.metadata.name.startswith(f"{self.spec.fleet_name}-"),
+            "metadata.name",
+            lambda self: self.metadata.name.startswith(f"{self.spec.fleet_name}-"),
         ),
     )
 

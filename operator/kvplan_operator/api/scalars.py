@@ -75,16 +75,12 @@ ConfigurationName = Annotated[str, Field(min_length=1, max_length=40, pattern=r"
 """Short enough for slots and Deployments that are named after it."""
 FleetName = Annotated[str, Field(min_length=1, max_length=52, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 """Short enough that a plan's name, ``<fleet>-<10 hex digits>``, is a label value."""
-ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$")]
+_SUBDOMAIN = "[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+OBJECT_NAME_PATTERN = f"^{_SUBDOMAIN}$"
+ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=OBJECT_NAME_PATTERN)]
 """The name of any Kubernetes object."""
-QualifiedName = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=317,
-        pattern=r"^([-.a-z0-9]+/)?[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$",
-    ),
-]
+LABEL_KEY_PATTERN = f"^({_SUBDOMAIN}/)?[A-Za-z0-9]([-._A-Za-z0-9]{{0,61}}[A-Za-z0-9])?$"
+QualifiedName = Annotated[str, Field(min_length=1, max_length=317, pattern=LABEL_KEY_PATTERN)]
 """A label key or resource name, with or without a DNS prefix."""
 LabelValue = Annotated[str, Field(max_length=63, pattern=r"^([A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?)?$")]
 """The value of a label; may be empty."""
@@ -100,12 +96,14 @@ ModelName = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[A-Za-
 """A model as the engine names it."""
 Version = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[0-9]+\.[0-9]+(\.[0-9A-Za-z.+-]+)?$")]
 """A version number such as 0.32.0."""
-Url = Annotated[str, Field(min_length=1, max_length=512, pattern=r"^https?://[^\s/?#@]+[^\s@]*$")]
-"""An HTTP address without credentials."""
+Url = Annotated[str, Field(min_length=1, max_length=512, pattern=r'^https?://[!"$-.0->A-~]+[!-?A-~]*$')]
+"""An HTTP address without credentials, in printable ASCII."""
 TimeOfDay = Annotated[str, Field(min_length=5, max_length=5, pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
 """HH:MM, 24 hours."""
 TimeZone = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z]+([/_+-][A-Za-z0-9]+)*$")]
 """A name of the tz database."""
+SERIES_LABEL_PATTERN = "^[a-zA-Z_][a-zA-Z0-9_]*$"
+"""The name of a label of a Prometheus series."""
 MetricName = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[a-zA-Z_:][a-zA-Z0-9_:]*$")]
 """The name of a Prometheus metric."""
 ConfigMapKey = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[-._a-zA-Z0-9]+$")]
@@ -118,12 +116,7 @@ ShortText = Annotated[str, Field(min_length=1, max_length=256)]
 """A value that another system defines."""
 Digest = Annotated[str, Field(min_length=64, max_length=64, pattern=r"^[0-9a-f]{64}$")]
 """A SHA-256 in lower-case hex."""
-Timestamp = Annotated[
-    str,
-    Field(
-        max_length=32,
-        pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z$",
-        json_schema_extra={"format": "date-time"},
-    ),
-]
-"""A time in UTC, RFC 3339."""
+_DATE = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+_TIME = "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?"
+Timestamp = Annotated[str, Field(min_length=20, max_length=27, pattern=f"^{_DATE}T{_TIME}Z$")]
+"""A time in UTC, RFC 3339. Without ``format: date-time``: with it the API server takes a list for a string."""
