@@ -8,4 +8,4 @@ cluster: controlplane ## A real control plane with 3 nodes of 8 GPUs to try; Ctr
 	@exec $(BIN)/python -m e2e.harness.bed $(CLUSTER_FLAGS)
 
 e2e: controlplane ## The tests on the real control plane
-	@$(BIN)/pytest e2e/tests e2e/crds e2e/contract
+	@$(BIN)/pytest -m "not slow" e2e/tests e2e/crds e2e/contract
