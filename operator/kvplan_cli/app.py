@@ -5,6 +5,8 @@ Every deliberate error of the layers below ends here: one message on stderr, exi
 """
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -20,6 +22,7 @@ from kvplan_cli.commands.show import show_app
 from kvplan_cli.commands.table import table
 from kvplan_cli.commands.verify import verify
 from kvplan_cli.errors import CommandError, ExitCode, reason_of
+from kvplan_cli.streams import abandon_stdout
 from kvplan_cli.traces import TraceError
 from kvplan_operator.errors import OperatorError
 from kvplan_solver.errors import SolverError
@@ -31,18 +34,42 @@ DELIBERATE = (CommandError, TraceError, OperatorError, SolverError)
 class _Commands(TyperGroup):
     """Runs a command and turns what it raises into exit codes."""
 
+    def make_context(self, *args: Any, **settings: Any) -> Any:
+        """Read the arguments; ``--help`` and ``--version`` are printed here."""
+        with _errors_as_exit_codes():
+            return super().make_context(*args, **settings)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
-        try:
+        with _errors_as_exit_codes():
             return super().invoke(ctx)
-        except DELIBERATE as error:
-            raise _refused(str(error)) from None
-        except BrokenPipeError:
-            raise  # a reader such as `head` that has enough is no error of ours
-        except OSError as error:
-            raise _refused(f"{error.filename}: {reason_of(error)}: check the path and its permissions") from None
-        except KeyboardInterrupt:
-            raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+@contextmanager
+def _errors_as_exit_codes() -> Iterator[None]:
+    """Deliberate errors and those of the system as one message and an exit code; stdout is written out inside."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except DELIBERATE as error:
+        raise _refused(str(error)) from None
+    except (BrokenPipeError, SystemExit):  # rich, which prints the help, leaves by SystemExit on a closed pipe
+        abandon_stdout()
+        raise typer.Exit(ExitCode.READER_GONE) from None
+    except OSError as error:
+        raise _refused(_told(error)) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+def _told(error: OSError) -> str:
+    """The file and what is wrong with it; an error without a file is that of the stream the result goes to."""
+    if error.filename is None:
+        abandon_stdout()
+        return f"stdout: it cannot be written ({reason_of(error)}): send the output elsewhere"
+    return f"{error.filename}: {reason_of(error)}: check the path and its permissions"
 
 
 def _refused(message: str) -> typer.Exit:
@@ -57,7 +84,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Plans GPU groups, KV-cache reservations and prefix placement for fleets of vLLM servers.",
-    epilog="Exit codes: 0 done, 1 the answer is no (different, violated, infeasible), 2 bad input, 130 Ctrl-C.",
+    epilog="Exit codes: 0 done, 1 the answer is no (different, violated, infeasible), 2 bad input, 130 Ctrl-C, "
+    "141 the reader of stdout left.",
 )
 for command in (fit, plan, explain, diff, verify, table):
     app.command()(command)

@@ -1,7 +1,7 @@
-"""Writes ``crds/*.yaml``: ``python -m kvplan_cli.crds DIRECTORY`` (what ``make crds`` runs).
+"""Writes ``crds/*.yaml``, or checks them: ``python -m kvplan_cli.crds [--check] DIRECTORY``.
 
-The text comes from ``kvplan_operator.api.crdgen``; this module only touches files. A file is replaced as a
-whole, so that an interrupted run leaves no half-written one.
+``make crds`` runs the first, ``make check`` the second. The text comes from ``kvplan_operator.api.crdgen``; this
+module only touches files. A file is replaced as a whole, so that an interrupted run leaves no half-written one.
 """
 
 import sys
@@ -9,13 +9,28 @@ from pathlib import Path
 
 from kvplan_operator.api.crdgen import crd_files
 
-USAGE = "usage: python -m kvplan_cli.crds DIRECTORY"
+USAGE = "usage: python -m kvplan_cli.crds [--check] DIRECTORY"
+REMEDY = "run `make crds`"
 
 
 def write_crds(directory: Path) -> list[Path]:
     """Write one file per kind into ``directory``, which is made if missing; returns their paths."""
     directory.mkdir(parents=True, exist_ok=True)
     return [_replace(directory / name, text) for name, text in crd_files().items()]
+
+
+def differing_crds(directory: Path) -> list[str]:
+    """One line per file that is missing, not the generated one, or of no kind; empty where all are as generated."""
+    wanted = {directory / name: text for name, text in crd_files().items()}
+    lines = [f"{path}: {problem}: {REMEDY}" for path, text in wanted.items() if (problem := _difference(path, text))]
+    strangers = sorted(set(directory.glob("*.yaml")) - set(wanted))
+    return lines + [f"{path}: it belongs to no kind: remove it" for path in strangers]
+
+
+def _difference(path: Path, text: str) -> str:
+    if not path.is_file():
+        return "it is missing"
+    return "" if path.read_bytes() == text.encode() else "it differs from the API types"
 
 
 def _replace(path: Path, text: str) -> Path:
@@ -25,16 +40,28 @@ def _replace(path: Path, text: str) -> Path:
 
 
 def main(arguments: list[str]) -> int:
-    """Entry point: exit code 0 when written, 2 when the directory is missing or cannot be written."""
-    if len(arguments) != 1:
+    """Entry point: 0 written or unchanged, 1 a checked file differs, 2 bad usage or an unusable directory."""
+    checking = arguments[:1] == ["--check"]
+    paths = arguments[1:] if checking else arguments
+    if len(paths) != 1 or paths[0].startswith("-"):
         sys.stderr.write(f"{USAGE}\n")
         return 2
     try:
-        written = write_crds(Path(arguments[0]))
+        return _check(Path(paths[0])) if checking else _write(Path(paths[0]))
     except OSError as error:
-        sys.stderr.write(f"crds: {arguments[0]}: {error.strerror}: give a directory that can be written\n")
+        wanted = "read" if checking else "written"
+        sys.stderr.write(f"crds: {paths[0]}: {error.strerror}: give a directory that can be {wanted}\n")
         return 2
-    sys.stdout.writelines(f"{path}\n" for path in written)
+
+
+def _check(directory: Path) -> int:
+    lines = differing_crds(directory)
+    sys.stderr.writelines(f"crds: {line}\n" for line in lines)
+    return 1 if lines else 0
+
+
+def _write(directory: Path) -> int:
+    sys.stdout.writelines(f"{path}\n" for path in write_crds(directory))
     return 0
 
 

@@ -21,6 +21,8 @@ class ExitCode(IntEnum):
     """Done, and the answer is no: different, violated, or infeasible."""
     BAD_INPUT = 2
     """Nothing was done: the message names object, field, value and remedy."""
+    READER_GONE = 141
+    """The reader of stdout closed the pipe, as `head` does; nothing is wrong."""
     INTERRUPTED = 130
     """Ctrl-C; nothing half-written."""
 

@@ -1,10 +1,13 @@
-"""Files a command leaves behind: all of them written completely, or none of them touched.
+"""Files a command leaves behind: each of them whole, the old one or the new one.
 
 Inputs: texts and documents. Output: files. Each text goes to a temporary file in the target directory first;
-only when all are on disk are they renamed into place.
+only when all are on disk are they renamed into place, one after the other. So an error while writing (a full disk,
+a text that is no UTF-8) touches no target. The set as a whole is not atomic: a crash, or a name that cannot be
+replaced, between two renames leaves new files beside old ones.
 """
 
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,15 +16,19 @@ import yaml
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks, which people can read and diff."""
+    """Writes texts of several lines as blocks, for people to read and diff, and quotes what kubectl misreads."""
 
 
-def _block_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
+_MISREAD = re.compile(r"[yYnN]|[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+|0o[0-7]+")
+"""Plain texts that PyYAML takes for texts and kubectl's reader for truth values and numbers."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else "'" if _MISREAD.fullmatch(text) else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-_Dumper.add_representer(str, _block_text)
+_Dumper.add_representer(str, _text)
 
 
 def yaml_documents(documents: Iterable[Mapping[str, object]]) -> str:
@@ -33,15 +40,20 @@ def yaml_documents(documents: Iterable[Mapping[str, object]]) -> str:
 
 
 def write_all(directory: Path, texts: Mapping[str, str | bytes]) -> list[Path]:
-    """Write every text (as UTF-8) or image to its file name in a directory, all or nothing.
+    """Write every text (as UTF-8) or image to its file name in a directory, each file whole.
+
+    Names may lie in a folder of the directory. Nothing is renamed into place before everything is on disk; the renames
+    themselves are one by one (see the module).
 
     Returns:
         The paths written, in the order of the mapping.
 
     Raises:
-        OSError: the directory cannot be made or written; no target has been touched then.
+        OSError: a directory cannot be made or written (no target has been touched then), or a target cannot be
+            replaced, such as a folder of that name (those before it are new then).
     """
-    directory.mkdir(parents=True, exist_ok=True)
+    for folder in {(directory / name).parent: None for name in texts}:
+        folder.mkdir(parents=True, exist_ok=True)
     staged: list[tuple[Path, Path]] = []
     try:
         staged.extend((_staged(directory, text), directory / name) for name, text in texts.items())

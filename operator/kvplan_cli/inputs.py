@@ -92,6 +92,8 @@ def _texts(paths: Sequence[str]) -> Iterator[tuple[str, str]]:
     if not paths:
         raise CommandError("-f", "nothing to read", "give a file, a directory, or - for stdin")
     for path in paths:
+        if not path:
+            raise CommandError("-f", "an empty path", "name a file, a directory, or - for stdin")
         if path == STDIN:
             yield "stdin", _decoded("stdin", sys.stdin.buffer.read)
         elif Path(path).is_dir():

@@ -51,13 +51,14 @@ class View:
 
 
 def show(view: View, output: Format) -> None:
-    """Print a view on stdout."""
+    """Print a view on stdout; YAML and JSON are UTF-8 whatever the locale, for programs read them."""
     if output is Format.TABLE:
         console = make_console(sys.stdout)
         for section in view.sections:
             console.print(section)
     else:
-        sys.stdout.write(rendered(view.document, output))
+        sys.stdout.flush()
+        sys.stdout.buffer.write(rendered(view.document, output).encode("utf-8", "replace"))
 
 
 def rendered(document: Mapping[str, object], output: Format) -> str:
@@ -77,7 +78,15 @@ def make_console(stream: object) -> Console:
     """A console on a stream that never folds what a pipe reads."""
     terminal = hasattr(stream, "isatty") and stream.isatty()
     width = None if terminal or "COLUMNS" in os.environ else PIPE_WIDTH
-    return Console(file=stream, highlight=False, width=width)  # type: ignore[arg-type]
+    return _Console(file=stream, highlight=False, width=width)  # type: ignore[arg-type]
+
+
+class _Console(Console):
+    """A console that leaves a closed pipe to the program, whose exit code says that nothing is wrong."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise what is being handled: the pipe is closed."""
+        raise BrokenPipeError
 
 
 def table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:

@@ -12,13 +12,15 @@ from rich.console import RenderableType
 from kvplan_cli.output import View, bullets, number, percent, sentence, table
 from kvplan_cli.plan_files import plan_document
 from kvplan_operator.model.number_source import NumberSource
+from kvplan_operator.plan.cautions import cautions, late_classes, rejected_classes, stated_in_file
 from kvplan_operator.plan.planner import Planned
 from kvplan_solver.result import Result
 from kvplan_solver.units import from_milli
 
 _GROUPS = ("configuration", "groups", "GPUs", "in flight", "KV held", "wait", "nodes")
-_CLASSES = ("class", "req/s", "reserved", "outgrow it", "admitted", "latency", "bound", "routes", "prefix on")
-_COSTS = ("cause", "reservation", "GPU time", "latency", "rejection", "total", "bound", "gap")
+_CLASSES = ("class", "req/s", "reserved", "outgrow it", "admitted", "mean latency", "latency objective", "routes",
+            "prefix on")  # fmt: skip
+_COSTS = ("cause", "reservation", "GPU time", "latency", "rejection", "total", "lower bound", "gap")
 _SPEEDS = ("configuration", "KV capacity", "batch", "prefill, µs/token", "decode, µs/token", "source")
 
 
@@ -32,6 +34,7 @@ def _sections(planned: Planned) -> Iterator[RenderableType]:
     yield from _caveats(planned)
     yield table("Groups (figures per group)", _GROUPS, group_rows(planned))
     yield table("Classes (reservation in KV tokens, mean latency)", _CLASSES, class_rows(planned))
+    yield from bullets("Reserved", _lighter(planned))
     yield table("Cost per second, in wasted KV tokens", _COSTS, [cost_row(planned.result)])
     yield table("Numbers the plan rests on, at the batch of each group", _SPEEDS, speed_rows(planned))
     rejections = [
@@ -39,28 +42,38 @@ def _sections(planned: Planned) -> Iterator[RenderableType]:
     ]
     yield from bullets("Rejected demand", rejections)
     yield from bullets("What binds", [f"{b.kind.value}: {b.subject}" for b in planned.result.binding])
-    yield from bullets("Warnings", planned.problem.warnings)
+    yield from bullets("Warnings", cautions(planned))
     yield from bullets("Certificate violations", [f"{v.check.value}: {v.subject}: {v.message}"
                                                  for v in planned.certificate.violations])  # fmt: skip
 
 
 def headline(planned: Planned) -> str:
-    """One line: name, partition, worth."""
+    """One line: name, partition, worth, and whom it fails."""
     result, instance = planned.result, planned.instance
     used = sum(z * k.gpus for z, k in zip(result.groups, instance.configurations, strict=True))
     return (
         f"{planned.plan.metadata.name}: {sum(result.groups)} groups on {used} of {instance.gpu_budget} GPUs, "
-        f"{result.status.value}, cost {number(result.objective)} per second, {_proven(result)}"
+        f"{result.status.value}, cost {number(result.objective)} per second, {_proven(planned)}{_failed(planned)}"
     )
 
 
-def _proven(result: Result) -> str:
-    return "no bound" if np.isinf(result.lower_bound) else f"proven gap {percent(result.gap, 2)}"
+def _proven(planned: Planned) -> str:
+    result = planned.result
+    if np.isfinite(result.lower_bound):
+        return f"proven gap {percent(result.gap, 2)}"
+    return "; ".join(stated_in_file(planned)[:1]) or "no lower bound"
+
+
+def _failed(planned: Planned) -> str:
+    """``, rejects 100.0 % of chat, latency of code above its objective``; empty where all are served as promised."""
+    parts = [f"rejects {percent(share)} of {name}" for name, share in rejected_classes(planned)]
+    late = late_classes(planned)
+    if late:
+        parts.append(f"mean latency of {', '.join(late)} above objective")
+    return "".join(f", {part}" for part in parts)
 
 
 def _caveats(planned: Planned) -> Iterator[RenderableType]:
-    if planned.result.deadline_hit:
-        yield sentence("The time limit ended the search: run again, and the plan may differ.")
     report = planned.fixed_point
     if not report.converged:
         yield sentence(
@@ -90,21 +103,34 @@ def _nodes(result: Result, configuration: str) -> str:
 
 
 def class_rows(planned: Planned) -> list[list[object]]:
-    """One row per class: demand, reservation, routes, and the mean latency beside its bound."""
+    """One row per class: demand, reservation, routes, and the mean latency beside its objective."""
     plans = {c.name: c for c in planned.plan.spec.classes}
     rows: list[list[object]] = []
+    late = late_classes(planned)
     for promised, reserved in zip(planned.forecast.classes, planned.result.reservation_tokens, strict=True):
         plan = plans[promised.name]
         routes = [f"{route.configuration} {percent(from_milli(route.share_milli))}" for route in plan.routes]
         rows.append(
             [
                 promised.name, promised.requests_per_second, reserved, percent(promised.overflow_share),
-                percent(promised.admitted), _milliseconds(promised.response_seconds),
+                percent(promised.admitted),
+                _milliseconds(promised.response_seconds) + (" (above)" if promised.name in late else ""),
                 _milliseconds(promised.slo_seconds), ", ".join(routes) or "none",
                 ", ".join(plan.prefix_cached_on) or "none",
             ]
         )  # fmt: skip
     return rows
+
+
+def _lighter(planned: Planned) -> Iterator[str]:
+    """Where a request takes less than its reservation from a group, because its prefix is there already."""
+    for c in planned.plan.spec.classes:
+        for route in c.routes:
+            if route.reservation_tokens < c.reservation_tokens:
+                yield (
+                    f"{c.name}: {route.reservation_tokens:,} of the {c.reservation_tokens:,} tokens on "
+                    f"{route.configuration}, where the {c.cached_prefix_tokens:,} of its shared prefix are cached"
+                )
 
 
 def _milliseconds(seconds: float | None) -> str:

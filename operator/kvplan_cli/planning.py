@@ -12,9 +12,10 @@ import typer
 
 from kvplan_cli.errors import ExitCode
 from kvplan_cli.progress import Progress
+from kvplan_cli.targets import given_path
 from kvplan_operator.model.problem import Problem
+from kvplan_operator.plan.no_plan import NoPlan
 from kvplan_operator.plan.planner import Planned, make_plan, solver_options
-from kvplan_solver.errors import InvalidInput
 from kvplan_solver.result import Method, Options, Result
 
 FleetOption = Annotated[str, typer.Option(help="Name of the fleet, where the files hold several.")]
@@ -24,18 +25,31 @@ TraceOption = Annotated[
 ]
 MethodOption = Annotated[Method | None, typer.Option(help="How to plan. Absent: the fleet's spec.solver.method.")]
 TimeLimitOption = Annotated[
-    float | None, typer.Option(min=0.01, help="Seconds after which the best plan so far is taken.")
+    float | None, typer.Option(min=0.01, max=86_400, help="Seconds for the search. Absent: none, work is counted.")
 ]
-SeedOption = Annotated[int, typer.Option(min=0, help="Seed of the search; the same seed gives the same plan.")]
+LARGEST_SEED = 2**53 - 1
+"""The largest integer that JSON carries exactly: a plan records its seed."""
+SeedOption = Annotated[
+    int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the search; the same seed gives the same plan.")
+]
 
 PlotOption = Annotated[
-    Path | None, typer.Option(help="Directory for PNG figures of the plan; needs the extra kvplan\\[plots].")
+    Path | None,
+    typer.Option(
+        parser=given_path,
+        metavar="PATH",
+        help="Directory for PNG figures of the plan; needs the extra kvplan\\[plots].",
+    ),
 ]
 
 
 @dataclass(frozen=True)
 class SolveChoice:
-    """What the command line says about the search; None leaves it to the fleet."""
+    """What the command line says about the search.
+
+    No method leaves it to the fleet. No time limit is none at all: the fleet's is the running operator's, and here
+    equal input gives equal bytes.
+    """
 
     method: Method | None = None
     time_limit: float | None = None
@@ -48,7 +62,7 @@ class SolveChoice:
         return replace(
             wanted,
             method=self.method or wanted.method,
-            deadline_seconds=self.time_limit or wanted.deadline_seconds,
+            deadline_seconds=self.time_limit,
             seed=self.seed,
             warm_start=self.warm_start,
         )
@@ -63,8 +77,6 @@ def planned_or_exit(problem: Problem, choice: SolveChoice, what: str = "plan") -
     with Progress(what) as progress:
         try:
             return make_plan(problem, choice.options(problem, progress))
-        except InvalidInput as error:
-            if error.field != "spec.nodes.minGpus":
-                raise
+        except NoPlan as error:
             sys.stderr.write(f"{what}: there is no plan. {error}\n")
             raise typer.Exit(ExitCode.NEGATIVE) from None

@@ -25,7 +25,7 @@ LINE_EVERY_SECONDS = 1.0
 def progress_line(result: Result, seconds: float) -> str:
     """One incumbent in words."""
     bounded = result.lower_bound != float("-inf")
-    proven = f"bound {number(result.lower_bound)}, gap {percent(result.gap, 2)}" if bounded else "no bound"
+    proven = f"lower bound {number(result.lower_bound)}, gap {percent(result.gap, 2)}" if bounded else "no lower bound"
     return f"{seconds:.1f} s: cost {number(result.objective)}, {proven}"
 
 

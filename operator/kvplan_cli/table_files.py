@@ -32,7 +32,7 @@ def write_table(directory: Path, fleet: ServingFleet, encoded: EncodedTable) -> 
     """Write every ConfigMap as ``<name>.yaml``.
 
     Raises:
-        CommandError: the directory cannot be written; no file has been touched then.
+        CommandError: the directory cannot be written.
     """
     documents = table_documents(fleet, encoded)
     try:

@@ -1,7 +1,8 @@
 """A plan file checked against its fleet: the certificate, its name, and on tiny instances the reference.
 
 Inputs: a RoutingPlan, made by anyone, and a ``Problem``. Output: a ``Verification``. Trusts nothing in the plan
-but the decision itself; the certificate recomputes the rest. No I/O.
+but the decision itself: the certificate recomputes cost and constraints, and every other field of the spec must
+be what the planner would write for the decision. No I/O.
 """
 
 from dataclasses import dataclass
@@ -64,6 +65,7 @@ def verified(plan: RoutingPlan, problem: Problem, *, with_reference: bool = Fals
     """
     planned = assess_plan(plan, problem)
     broken = [Broken(v.check.value, v.subject, v.message) for v in planned.certificate.violations]
+    broken += [Broken("Derived", f"RoutingPlan {plan.metadata.name}", d.message) for d in planned.differences]
     broken += _name_problems(plan)
     bracket, refused = _reference(planned.instance) if with_reference else (None, "")
     if bracket is not None and not broken and planned.result.objective < bracket.lower * (1 - _SLACK):

@@ -20,7 +20,8 @@ def verify_view(found: Verification) -> View:
         "notes": list(found.notes),
     }
     verdict = (
-        f"{planned.plan.metadata.name} holds: {len(Check)} kinds of constraint checked, "
+        f"{planned.plan.metadata.name} holds: {len(Check)} kinds of constraint checked, every "
+        f"other field follows from the decision, "
         f"cost {number(planned.result.objective)} per second."
         if found.holds
         else f"{planned.plan.metadata.name} does not hold:"

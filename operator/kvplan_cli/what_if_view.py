@@ -66,5 +66,6 @@ def figures(planned: Planned) -> Figures:
             f"{c.name}, admitted, %": 100 * c.admitted,
             f"{c.name}, reservation, tokens": float(reserved),
             f"{c.name}, mean latency, ms": None if c.response_seconds is None else 1000 * c.response_seconds,
+            f"{c.name}, latency objective, ms": 1000 * c.slo_seconds,
         }
     return found

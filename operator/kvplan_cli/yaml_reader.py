@@ -4,6 +4,7 @@ Inputs: text and the name of its source. Output: one value per document. A key t
 is refused (the last one would win silently), dates stay text, and aliases may not blow a document up.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,11 +12,16 @@ import yaml
 
 from kvplan_cli.errors import CommandError
 
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""libyaml's parser where PyYAML was built with it: ten times as fast, and its nesting has a limit."""
+MOST_DOCUMENTS = 2_000
+"""Documents in one text; every one may be a List of many objects, as kubectl prints them."""
+_MARKER = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 LARGEST_DOCUMENT = 2_000_000
 """Values in one document with its aliases written out."""
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(_Base):  # type: ignore[misc]  # one of two classes with the same interface
     """The safe loader without dates and without repeated keys."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012  the base class's own shape
@@ -31,7 +37,8 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
             raise yaml.MarkedYAMLError(problem=f"the key {key.value!r} occurs twice", problem_mark=key.start_mark)
         seen.add(str(key.value))
     loader.flatten_mapping(node)
-    return loader.construct_mapping(node, deep=True)
+    document: dict[Any, Any] = loader.construct_mapping(node, deep=True)
+    return document
 
 
 _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
@@ -41,8 +48,11 @@ def read_yaml(text: str, source: str) -> list[Any]:
     """Every document of a text; empty ones are None.
 
     Raises:
-        CommandError: the text is no YAML, or its aliases make it too large.
+        CommandError: the text is no YAML, holds too many documents, or its aliases make it too large.
     """
+    if len(_MARKER.findall(text)) > MOST_DOCUMENTS:
+        problem = f"it holds more than {MOST_DOCUMENTS} documents"
+        raise CommandError(source, problem, "give the objects of one fleet, or a List as kubectl prints it")
     try:
         documents = list(yaml.load_all(text, Loader=_Loader))
     except yaml.YAMLError as error:

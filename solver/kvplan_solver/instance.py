@@ -159,6 +159,7 @@ class Instance:
         block_tokens: tokens of one KV block.
         max_gpus: cap on Σ z·τ·p; None means what the nodes have.
         min_gpus: floor on Σ z·τ·p.
+        max_groups: cap on each z; None means what the nodes hold.
         running: groups that run now; used to stay where they are and for switching costs.
     """
 
@@ -174,6 +175,7 @@ class Instance:
     block_tokens: int = 16
     max_gpus: int | None = None
     min_gpus: int = 0
+    max_groups: int | None = None
     running: tuple[GroupPlacement, ...] = ()
 
     def __post_init__(self) -> None:
@@ -305,6 +307,8 @@ def _check_instance(instance: Instance) -> None:
     _require(instance.block_tokens >= 1, "instance", "block_tokens", instance.block_tokens, "use 1 or more tokens")
     if instance.max_gpus is not None:
         _require_number("instance", instance, "max_gpus")
+    if instance.max_groups is not None:
+        _require_number("instance", instance, "max_groups", positive=True)
     known = {c.name for c in instance.configurations}
     for group in instance.running:
         _require(

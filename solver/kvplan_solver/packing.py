@@ -53,7 +53,7 @@ def most_groups(instance: Instance) -> Ints:
     for row in rows:
         weights = np.array(row.weights)
         most = np.where(weights > 0, np.minimum(most, row.limit // np.maximum(weights, 1)), most)
-    return np.asarray(most, dtype=np.int64)
+    return np.asarray(most if instance.max_groups is None else np.minimum(most, instance.max_groups), dtype=np.int64)
 
 
 def place(instance: Instance, groups: Sequence[int]) -> tuple[GroupPlacement, ...] | None:
@@ -113,7 +113,8 @@ def _free_chunks(instance: Instance, size: int, product: str) -> int:
 
 def _within_gpu_limits(instance: Instance, groups: Sequence[int]) -> bool:
     used = sum(int(z) * k.gpus for z, k in zip(groups, instance.configurations, strict=True))
-    return instance.min_gpus <= used <= instance.gpu_budget and all(z >= 0 for z in groups)
+    few = instance.max_groups is None or all(z <= instance.max_groups for z in groups)
+    return few and instance.min_gpus <= used <= instance.gpu_budget and all(z >= 0 for z in groups)
 
 
 def _obeys_chunk_rows(instance: Instance, groups: Sequence[int]) -> bool:
@@ -127,7 +128,7 @@ def any_partition(instance: Instance) -> tuple[int, ...] | None:
     kinds, nodes = instance.configurations, instance.nodes
     pairs = [(k, n) for k in range(len(kinds)) for n in range(len(nodes)) if _hosts(kinds[k], nodes[n].gpu_product)]
     count = len(pairs)
-    upper = np.array([float(nodes[n].free_gpus) for _, n in pairs] + [float(instance.gpu_budget)] * len(kinds))
+    upper = np.array([float(nodes[n].free_gpus) for _, n in pairs] + [float(n) for n in most_groups(instance)])
     program = LinearProgram(np.zeros(count + len(kinds)), np.zeros(len(upper)), upper, np.ones(len(upper), dtype=bool))
     for k, kind in enumerate(kinds):
         items = [(j, 1.0) for j, (kk, _) in enumerate(pairs) if kk == k]

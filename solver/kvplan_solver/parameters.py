@@ -76,6 +76,7 @@ PARAMETERS: tuple[Parameter, ...] = (
     Parameter(Instance, "block_tokens", "B", "tokens", f"{OURS}: the engine's KV block"),
     Parameter(Instance, "max_gpus", "J", "GPUs", f"{PAPER} (6b)"),
     Parameter(Instance, "min_gpus", "–", "GPUs", f"{OURS}: a floor on the fleet"),
+    Parameter(Instance, "max_groups", "–", "groups", f"{OURS}: what a plan can list of one configuration"),
     Parameter(Instance, "running", "–", "–", f"{OURS}: groups that stay where they are if they can"),
 )
 

@@ -20,7 +20,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from kvplan_solver.errors import InvalidInput
+from kvplan_solver.errors import Finding, InvalidInput
 from kvplan_solver.instance import Floats
 
 Counts = NDArray[np.int64]
@@ -156,5 +156,5 @@ def _checked(name: str, samples: Floats) -> Floats:
     if values.ndim != 1 or not values.size:
         raise InvalidInput("radius", name, f"array of shape {values.shape}", "give at least one sample")
     if not np.isfinite(values).all():
-        raise InvalidInput("radius", name, "NaN or infinite", "remove those samples first")
+        raise InvalidInput("radius", name, Finding("is NaN or infinite"), "remove those samples first")
     return values

@@ -1,7 +1,6 @@
 """Instances that once broke the certified method: each keeps the kind of fault it showed from coming back."""
 
 import dataclasses
-from typing import Any
 
 import pytest
 

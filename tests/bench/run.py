@@ -27,11 +27,14 @@ seconds of one thread unless a column says otherwise. What they mean is in [perf
 def main() -> None:
     """Run the sections asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], default=list(SECTIONS))
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
     parser.add_argument("--write", type=Path)
     arguments = parser.parse_args()
     parts = [HEAD, f"Command: `make bench`. Machine: {machine()}. Date: {datetime.now(UTC):%Y-%m-%d}.", ""]
-    for name in arguments.sections:
+    unknown = sorted(set(arguments.sections) - set(SECTIONS))
+    if unknown:
+        parser.error(f"no section {', '.join(unknown)}: use {', '.join(SECTIONS)}")
+    for name in arguments.sections or SECTIONS:
         title, section = SECTIONS[name]
         parts += [f"## {title}", "", section(), ""]
         print("\n".join(parts[-4:]), flush=True)

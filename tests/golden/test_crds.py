@@ -62,3 +62,27 @@ def test_the_writer_names_a_directory_it_cannot_write(tmp_path: Path, capsys: py
     blocked.write_text("", encoding="utf-8")
     assert crds.main([str(blocked)]) == 2
     assert capsys.readouterr().err == f"crds: {blocked}: File exists: give a directory that can be written\n"
+
+
+def test_the_check_names_every_file_that_differs_and_the_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert crds.main([str(tmp_path)]) == crds.main(["--check", str(tmp_path)]) == 0
+    first, second, _ = sorted(tmp_path.glob("*.yaml"))
+    first.write_text(first.read_text(encoding="utf-8") + "# by hand\n", encoding="utf-8")
+    second.unlink()
+    (tmp_path / "stranger.yaml").touch()
+    capsys.readouterr()
+    assert crds.main(["--check", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        f"crds: {first}: it differs from the API types: run `make crds`",
+        f"crds: {second}: it is missing: run `make crds`",
+        f"crds: {tmp_path}/stranger.yaml: it belongs to no kind: remove it",
+    ]
+    assert first.read_text(encoding="utf-8").endswith("# by hand\n")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--check"], ["--checks", "crds"], ["crds", "more"]])
+def test_other_arguments_are_answered_with_the_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert crds.main(arguments) == 2
+    assert capsys.readouterr().err == f"{crds.USAGE}\n"

@@ -229,12 +229,13 @@ def test_whatever_is_left_out_a_document_that_is_accepted_survives_the_round_tri
     assert parse_object({**thinner, "spec": stored}).spec == first.spec
 
 
-def test_the_samples_are_one_fleet_of_three_classes_on_48_gpus_and_a_minimal_one() -> None:
+def test_the_samples_are_one_fleet_of_three_classes_on_48_gpus_and_a_minimal_one_of_one() -> None:
     manifests = load_manifests(SAMPLES)
     assert [fleet.metadata.name for fleet in manifests.fleets] == ["assistants", "minimal"]
     assert [request_class.metadata.name for request_class in manifests.classes] == [
         "chat",
         "code",
         "summarise",
+        "questions",
     ]
     assert sum(int(node["status"]["allocatable"]["nvidia.com/gpu"]) for node in manifests.nodes) == 48

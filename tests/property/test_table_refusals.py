@@ -24,7 +24,7 @@ from kvplan_solver.cacheroute.table import (
     read_index,
     read_table,
 )
-from kvplan_solver.cacheroute.table.shard import decode_shard
+from kvplan_solver.cacheroute.table.shard import Group, Shard, decode_shard, encode_shard
 from kvplan_solver.errors import InvalidInput
 
 relaxed = settings(deadline=None, max_examples=60)
@@ -212,6 +212,31 @@ def test_inline_key_without_its_home_is_refused() -> None:
     document = json.loads(INLINE.index)
     document["inline"]["homes"] = document["inline"]["homes"][:1]
     assert refused(lambda: read_table(read_index(resealed(document)), {})) is RefusalReason.MALFORMED_INDEX
+
+
+BAD_HOMES: dict[str, Home] = {
+    "destinations out of order": Home(("a-1", "a-0"), None),
+    "a destination twice": Home(("a-0", "a-0"), None),
+    "a backup among the destinations": Home(("a-0", "a-1"), "a-1"),
+    "no destination": Home((), "a-0"),
+    "a name that is no slot": Home(("a",), None),
+}
+
+
+@pytest.mark.parametrize("home", BAD_HOMES.values(), ids=BAD_HOMES.keys())
+def test_a_bad_home_is_refused_inline_as_in_a_shard(home: Home) -> None:
+    document = json.loads(encode_table("fleet", HEAD, keys_of(1, 3)).index)
+    entry = {"destinations": list(home.destinations)} | ({} if home.backup is None else {"backup": home.backup})
+    document["inline"]["homes"][0] = entry
+    assert refused(lambda: read_table(read_index(resealed(document)), {})) is RefusalReason.MALFORMED_INDEX
+    data = encode_shard(Shard(64, 0, 0, (Group(home, (1, 2)),)))
+    assert refused(lambda: decode_shard(data)) is RefusalReason.MALFORMED_SHARD
+
+
+def test_groups_of_a_shard_out_of_order_are_refused() -> None:
+    groups = (Group(Home(("b-0",), None), (1,)), Group(Home(("a-0",), None), (2,)))
+    assert decode_shard(encode_shard(Shard(64, 0, 0, groups[::-1]))).keys == 2
+    assert refused(lambda: decode_shard(encode_shard(Shard(64, 0, 0, groups)))) is RefusalReason.MALFORMED_SHARD
 
 
 def test_index_of_a_later_format_is_refused_as_such() -> None:

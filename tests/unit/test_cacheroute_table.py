@@ -264,6 +264,32 @@ def test_few_keys_with_very_many_destinations_go_into_shards_instead_of_the_inde
     assert decode(encoded).lookup(1024 << 44) == homes[1023]
 
 
+PLAIN = Home(("a-0",), "a-1")
+ROWS: dict[str, tuple[TableKeys, str]] = {
+    "destinations out of order": (TableKeys((Home(("a-1", "a-0"), None),), [1], [1.0], [0]), "ascending, each once"),
+    "a destination twice": (TableKeys((Home(("a-0", "a-0"), None),), [1], [1.0], [0]), "ascending, each once"),
+    "a backup among the destinations": (TableKeys((Home(("a-0",), "a-0"),), [1], [1.0], [0]), "must not be a dest"),
+    "no destination": (TableKeys((Home((), "a-0"),), [1], [1.0], [0]), "needs a destination"),
+    "a destination that is no slot": (TableKeys((Home(("a b-0",), None),), [1], [1.0], [0]), "name slots like"),
+    "a backup that is no slot": (TableKeys((Home(("a-0",), ""),), [1], [1.0], [0]), "name slots like"),
+    "a home of -1": (TableKeys((PLAIN,), [1], [1.0], [-1]), "home_of is -1: there are 1 homes"),
+    "a home that is not there": (TableKeys((PLAIN,), [1, 2], [1.0, 1.0], [0, 1]), "home_of is 1: there are 1 homes"),
+    "no homes at all": (TableKeys((), [1], [1.0], [0]), "there are 0 homes"),
+    "a rate that is no number": (TableKeys((PLAIN,), [1], [float("nan")], [0]), "rates is nan"),
+    "an endless rate": (TableKeys((PLAIN,), [1], [float("inf")], [0]), "rates is inf"),
+    "a negative rate": (TableKeys((PLAIN,), [1], [-1.0], [0]), "rates is -1.0"),
+    "a negative hash": (TableKeys((PLAIN,), [-1], [1.0], [0]), "hashes is -1"),
+    "a hash of 65 bits": (TableKeys((PLAIN,), [1 << 64], [1.0], [0]), "unsigned integers of 64 bits"),
+}
+
+
+@pytest.mark.parametrize("inline", [4_000, 0], ids=["inline", "shards"])
+@pytest.mark.parametrize(("keys", "named"), ROWS.values(), ids=ROWS.keys())
+def test_rows_that_no_reader_would_take_are_refused_in_either_form(keys: TableKeys, named: str, inline: int) -> None:
+    with pytest.raises(InvalidInput, match=named):
+        encode_table("fleet", head(), keys, inline)
+
+
 def test_columns_of_different_length_are_refused() -> None:
     with pytest.raises(InvalidInput, match="one row per key"):
         encode_table("fleet", head(), TableKeys((Home(("a-0",), None),), [1, 2], [1.0], [0, 0]))

@@ -6,6 +6,7 @@ import json
 import pytest
 import yaml
 
+from kvplan_cli.files import yaml_documents
 from kvplan_cli.output import Format, View, cell, make_console, number, percent, rendered, show, signed, table
 
 VIEW = View({"name": "chät", "shares": [1, 2], "text": "a\nb\n"}, [table("T [bold]", ["name", "n"], [["[red]x", 1.5]])])
@@ -32,6 +33,11 @@ def test_numbers_percentages_and_differences_are_short() -> None:
 def test_json_and_yaml_hold_the_same_document() -> None:
     assert json.loads(rendered(VIEW.document, Format.JSON)) == VIEW.document
     assert yaml.safe_load(rendered(VIEW.document, Format.YAML)) == VIEW.document
+
+
+@pytest.mark.parametrize("text", ["y", "N", "1e3", "12E-4", "-3e5", "0o17"])
+def test_a_text_that_kubectl_would_misread_is_quoted(text: str) -> None:
+    assert yaml_documents([{"value": text}]) == f"value: '{text}'\n"
 
 
 def test_json_stays_valid_where_a_number_is_not_finite() -> None:

@@ -92,7 +92,7 @@ def test_the_convergence_shows_a_gap_only_where_a_bound_is_proven() -> None:
     certified = convergence_figure(solve(instance), "tiny")
     literal = convergence_figure(solve(instance, Options(method=Method.LITERAL)), "tiny")
     assert (len(certified.axes), len(literal.axes)) == (2, 1)
-    assert "no bound: the method proves none" in words(literal)
+    assert "no lower bound: the method proves none" in words(literal)
 
 
 def test_a_plan_settled_at_its_own_batch_is_told_apart_from_the_search() -> None:

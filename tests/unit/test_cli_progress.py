@@ -31,8 +31,8 @@ class Terminal(io.StringIO):
 
 
 def test_a_line_holds_cost_bound_and_gap() -> None:
-    assert progress_line(result(200.0, 150.0), 2.0) == "2.0 s: cost 200, bound 150, gap 25.00 %"
-    assert progress_line(result(200.0, float("-inf")), 2.0) == "2.0 s: cost 200, no bound"
+    assert progress_line(result(200.0, 150.0), 2.0) == "2.0 s: cost 200, lower bound 150, gap 25.00 %"
+    assert progress_line(result(200.0, float("-inf")), 2.0) == "2.0 s: cost 200, no lower bound"
 
 
 def test_a_pipe_gets_at_most_a_line_a_second_after_the_first() -> None:

@@ -43,7 +43,7 @@ def _object_for_a_list(plain: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("why", "break_it", "expected"),
     [
-        ("a field is missing", _without_classes, "classes is None: expected present"),
+        ("a field is missing", _without_classes, "classes is absent: expected present"),
         ("a field is unknown", _unknown_field, "colour is 'blue': expected a known field"),
         ("a number is text", _text_for_a_number, "arrival_rate is 'fast': expected a number"),
         ("a number is a truth value", _truth_for_a_number, "block_tokens is True: expected a whole number"),

@@ -125,10 +125,12 @@ def test_warnings_of_the_problem_and_of_the_solve_come_together() -> None:
     assert any("the wall clock ended the search" in warning for warning in found.warnings)
 
 
-def test_a_broken_plan_carries_its_violations() -> None:
+def test_a_broken_plan_carries_its_violations_and_differences() -> None:
     spec = demo().plan.spec
-    groups = tuple(g.model_copy(update={"max_sequences": 999}) for g in spec.groups)
+    changes = {"max_sequences": 999, "replicas": 99, "placements": ()}
+    groups = tuple(g.model_copy(update=changes) for g in spec.groups)
     broken = demo().plan.model_copy(update={"spec": spec.model_copy(update={"groups": groups})})
     found = explain(assess_plan(broken, demo().problem))
-    assert {violation.check for violation in found.violations} == {Check.UTILISATION}
+    assert Check.GPU_BUDGET in {violation.check for violation in found.violations}
+    assert any(d.field.endswith(".maxSequences") and d.value == 999 for d in found.differences)
     assert found.lower_bound is None

@@ -57,12 +57,12 @@ def test_out_writes_manifests_keys_and_report(chat: Path, tmp_path: Path) -> Non
     folder = tmp_path / "deep" / "out"
     result = run("--trace", f"chat={chat}", "--slo", "chat=900", "--fleet", "prod", "--out", folder)
     assert result.exit_code == 0
-    assert sorted(path.name for path in folder.iterdir()) == ["fit.json", "keys.csv", "requestclasses.yaml"]
+    assert sorted(path.name for path in folder.iterdir()) == ["keys.csv", "report", "requestclasses.yaml"]
     lengths, request_class = yaml.safe_load_all((folder / "requestclasses.yaml").read_text())
     assert RequestClass.model_validate(request_class).spec.slo.latency_milliseconds == 900
     assert lengths["data"]["output-tokens"].startswith("10\n")
     assert (folder / "keys.csv").read_text().count("\n") == 4
-    assert json.loads((folder / "fit.json").read_text())["classes"][0]["class"] == "chat"
+    assert json.loads((folder / "report" / "fit.json").read_text())["classes"][0]["class"] == "chat"
 
 
 def test_the_same_input_gives_the_same_bytes_in_every_process(chat: Path, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_the_same_input_gives_the_same_bytes_in_every_process(chat: Path, tmp_pa
         arguments = ["--trace", f"chat={chat}", "--out", str(tmp_path / hash_seed)]
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
         subprocess.run([sys.executable, "-c", program, *arguments], env=environment, check=True, capture_output=True)
-    for name in ("fit.json", "keys.csv", "requestclasses.yaml"):
+    for name in ("report/fit.json", "keys.csv", "requestclasses.yaml"):
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
 
 

@@ -16,6 +16,7 @@ from kvplan_operator.model.fit_manifests import (
     object_name,
 )
 from kvplan_operator.model.fit_report import fit_report
+from kvplan_operator.model.fitted_limits import next_step
 from kvplan_operator.model.fitting import FitOptions, fit_trace
 from kvplan_operator.model.trace import PrefixBlocks, RequestTrace
 from kvplan_operator.model.workload import ClassWorkload
@@ -49,7 +50,7 @@ def test_a_class_becomes_a_config_map_and_a_request_class_that_refers_to_it() ->
     assert parsed.spec.arrivals.requests_per_second_milli == 4_000
     assert parsed.spec.arrivals.interarrival_scv_milli == 0
     assert parsed.spec.tokens.to_wire() == {
-        "input": 50, "inputP95": 51, "inputMax": 51, "sharedPrefix": 16, "maxOutput": 40,
+        "input": 50, "inputP95": 51, "inputMax": 128, "sharedPrefix": 16, "maxOutput": 96,
     }  # fmt: skip
 
 
@@ -58,7 +59,7 @@ def test_what_was_not_measured_is_left_out() -> None:
     _, request_class = fit_manifests([fitted], ManifestOptions())
     spec = RequestClass.model_validate(request_class).spec
     assert spec.arrivals.to_wire() == {}
-    assert spec.tokens.to_wire() == {"maxOutput": 3}
+    assert spec.tokens.to_wire() == {"maxOutput": 16}
     assert spec.slo.latency_milliseconds == DEFAULT_SLO_MILLISECONDS
 
 
@@ -121,3 +122,24 @@ def test_the_report_has_every_figure_of_a_class() -> None:
     assert row["promptTokens"] == {"mean": 50.5, "p95": 51, "max": 51}
     assert (row["requestsPerSecond"], row["windowSeconds"], row["windowRates"]) == (4.0, 10.0, [4.0, 4.0])
     assert (row["sharedPrefixTokens"], row["keys"]) == (16, 4)
+
+
+def test_observed_maxima_get_headroom_and_the_manifest_and_report_say_so() -> None:
+    _, request_class = fit_manifests([workload()], ManifestOptions())
+    said = RequestClass.model_validate(request_class).metadata.annotations["kvplan.dev/fitted-limits"]
+    assert "maxOutput 96 (longest seen 40, or twice its P99, rounded up)" in said
+    assert "inputMax 128 (longest seen 51" in said
+    assert ("chat", said) in fit_report([workload()]).notes
+
+
+def test_a_stated_limit_is_kept() -> None:
+    _, request_class = fit_manifests([workload(max_output_tokens=45)], ManifestOptions())
+    assert RequestClass.model_validate(request_class).spec.tokens.max_output == 45
+
+
+STEPS = {1: 16, 16: 16, 17: 24, 24: 24, 25: 32, 33: 48, 49: 64, 2_000: 2_048, 2_049: 3_072}
+
+
+@pytest.mark.parametrize(("tokens", "step"), STEPS.items())
+def test_limits_go_up_to_the_next_step(tokens: int, step: int) -> None:
+    assert next_step(tokens) == step

@@ -126,7 +126,11 @@ def test_an_unknown_model_without_numbers_is_refused_with_every_missing_field() 
         resolve_model(Model(name="acme/own", kv_heads=8))
     text = str(refusal.value)
     assert "model.name is 'acme/own'" in text
-    for field in ("model.layers", "model.headDim", "model.parametersBillions or model.weightsBytes"):
+    for field in (
+        "spec.model.layers",
+        "spec.model.headDim",
+        "spec.model.parametersBillions or spec.model.weightsBytes",
+    ):
         assert field in text
     assert "model.kvHeads" not in text
     assert all(preset.facts.name in text for preset in MODEL_PRESETS)

@@ -306,7 +306,7 @@ BAD_MAPS: dict[str, tuple[dict[str, Any], str]] = {
     "a line is no number": (config_map("1\nmany\n"), "data[output-tokens] line 2 is 'many'"),
     "a length is negative": (config_map("-3\n"), "line 1 is '-3'"),
     "a length is infinite": (config_map("inf\n"), "line 1 is 'inf'"),
-    "it is empty": (config_map("\n"), "data[output-tokens] is '0 lines'"),
+    "it is empty": (config_map("\n"), "data[output-tokens] holds 0 lines"),
     "lines differ in form": (config_map("1\n500 100\n"), "one length in tokens per line"),
 }
 

@@ -47,6 +47,36 @@ def test_anything_else_is_refused_with_every_form(text: str) -> None:
     assert all(form in str(caught.value) for form in FORMS)
 
 
+NINES = "9" * 400
+TOO_LARGE: dict[str, str] = {
+    f"rate.chat=x{NINES}": "at most 1000000 requests per second",
+    f"rate.chat={NINES}": "at most 1000000 requests per second",
+    "rate.chat=1000001": "at most 1000000 requests per second",
+    f"ratio.chat={NINES}": "at most 1000000 unused tokens",
+    f"lengths.chat=x{NINES}": "at most 1000000 times",
+    f"slo.chat={NINES}s": "at most 31536000 seconds",
+    f"slo.chat={NINES}ms": "at most 31536000 seconds",
+    "gpus=+1000000": "at most 4096 GPUs",
+    f"gpus={NINES}": "at most 4096 GPUs",
+    f"gpus=-{NINES}": "at most 4096 GPUs",
+}
+
+
+@pytest.mark.parametrize(("text", "limit"), TOO_LARGE.items(), ids=[text[:16] for text in TOO_LARGE])
+def test_a_number_beyond_the_limit_is_refused_with_the_limit_and_in_short(text: str, limit: str) -> None:
+    with pytest.raises(InvalidInput, match=limit) as caught:
+        parse_change(text)
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["rate.chat=1000000", "ratio.chat=1000000", "lengths.chat=x1000000", "slo.chat=31536000s", "gpus=4096"],
+)
+def test_the_limits_themselves_are_accepted_and_planned(text: str) -> None:
+    assert plan(changed(inputs(), text)).certificate.holds
+
+
 def changed(made_of: PlanningInputs, *texts: str) -> PlanningInputs:
     return apply_changes(made_of, [parse_change(text) for text in texts])
 
@@ -143,7 +173,8 @@ REFUSED: dict[str, tuple[PlanningInputs, str, str]] = {
     ),
     "a promise of no time": (inputs(), "slo.chat=0ms", "at least 1ms"),
     "a ratio of 0": (inputs(), "ratio.chat=0", "at least 1"),
-    "a rate beyond the API": (inputs(), "rate.chat=99999999", "within its bounds"),
+    "a factor beyond the API": (inputs(), "rate.chat=x500000", "at most 1000000 requests per second"),
+    "more GPUs in all than can be planned": (inputs(), "gpus=+4090", "at most 4096 GPUs in all"),
 }
 
 

@@ -19,6 +19,7 @@ from kvplan_cli.commands.verify import verify
 from kvplan_cli.demo_inputs import DRIFT_SIGMA, DemoInputs, write_inputs
 from kvplan_cli.fit_view import fit_view
 from kvplan_cli.output import Format, show
+from kvplan_cli.targets import check_directory_target, given_path
 
 PATIENCE = 60
 """Seconds: the search ends by its own work on any machine, so that the same input gives the same plan."""
@@ -28,12 +29,17 @@ TRAFFIC = 16.0
 
 
 def demo_plan(
-    out: Annotated[Path, typer.Option(help="Directory for everything the demo writes.")] = Path("out/demo-plan"),
-    samples: Annotated[Path, typer.Option(help="Folder of the sample manifests.")] = SAMPLES,
+    out: Annotated[
+        Path, typer.Option(parser=given_path, metavar="PATH", help="Directory for everything the demo writes.")
+    ] = Path("out/demo-plan"),
+    samples: Annotated[
+        Path, typer.Option(parser=given_path, metavar="PATH", help="Folder of the sample manifests.")
+    ] = SAMPLES,
     traffic: Annotated[float, typer.Option(min=0.001, help="Factor on the traffic of the traces.")] = TRAFFIC,
     fewer_gpus: Annotated[int, typer.Option(min=1, help="GPUs that the what-if takes away.")] = 8,
 ) -> None:
     """Run fit, plan, explain, verify and table on the sample fleet, from real traces where they are."""
+    check_directory_target("--out", out)
     made = write_inputs(out, samples, traffic)
     _tell_fit(made, traffic)
     files, less = made.manifests, f"gpus=-{fewer_gpus}"
@@ -68,7 +74,11 @@ def demo_plan(
         "table", (files, "--plan", plan_file, "--keys", moved, "--before", keys, "--generation", 2, "--plot", out),
         lambda: table(files, moved, plan=str(plan_file), before=keys, generation=2, plot=out),
     )  # fmt: skip
-    _say(f"Everything is in {out}: plan.yaml and the table are ready for kubectl apply, the pictures are *.png.")
+    _say(
+        f"Everything is in {out}: plan.yaml, the table, and the pictures (*.png).\n"
+        "A cluster takes plan.yaml once the CRDs of crds/ are installed; nothing acts on it yet: the operator that\n"
+        "applies plans is not there."
+    )
 
 
 def _tell_fit(made: DemoInputs, traffic: float) -> None:

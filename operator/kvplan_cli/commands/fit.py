@@ -1,8 +1,9 @@
 """``kvplan fit``: request traces in, workload figures and ready-made manifests out.
 
 Inputs: trace files, published quantiles and histograms. Outputs: a report, and with ``--out`` the files
-``requestclasses.yaml``, ``keys.csv`` and ``fit.json``. Bad input raises ``TraceError``, ``InvalidInput``
-or ``CommandError``, which the program turns into exit code 2; nothing has been written then.
+``requestclasses.yaml``, ``keys.csv`` and ``report/fit.json``, which lies in a folder of its own because ``-f`` and
+``kubectl apply -f`` take every JSON file beside the manifests for one. Bad input raises ``TraceError``,
+``InvalidInput`` or ``CommandError``, which the program turns into exit code 2; nothing has been written then.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,8 @@ from kvplan_cli.files import write_all, yaml_documents
 from kvplan_cli.fit_inputs import FitInputs, fit_all, split_columns, split_numbers, split_sources
 from kvplan_cli.fit_view import fit_view
 from kvplan_cli.output import Format, OutputOption, rendered, show
+from kvplan_cli.planning import LARGEST_SEED
+from kvplan_cli.targets import check_directory_target, given_path
 from kvplan_cli.traces.mapping import read_spec
 from kvplan_operator.model.fit_manifests import ManifestOptions, fit_manifests, keys_csv
 from kvplan_operator.model.fit_report import FitReport, fit_report
@@ -33,7 +36,11 @@ _HEAD = (
 
 def fit(
     trace: Annotated[
-        Texts, typer.Option(help="CLASS=FILE of requests (csv, tsv, jsonl, parquet; also .gz). Repeatable.")
+        Texts,
+        typer.Option(
+            help="CLASS=FILE of requests (csv, tsv, jsonl, parquet; also .gz). Repeatable. "
+            "Required, unless --quantiles or --histogram is given."
+        ),
     ] = None,
     quantiles: Annotated[Texts, typer.Option(help="CLASS=FILE[#ENTRY] of published quantiles.")] = None,
     histogram: Annotated[Texts, typer.Option(help="CLASS=FILE with le,count or upper,count.")] = None,
@@ -41,10 +48,13 @@ def fit(
         Texts,
         typer.Option(
             help="[CLASS:]key=column,… with arrival, arrivalUnit, prompt, output, class, "
-            "key, blocks, blockTokens. Well-known names are detected."
+            "key, blocks, blockTokens. These names, and those of well-known traces, are detected."
         ),
     ] = None,
-    columns_file: Annotated[Path | None, typer.Option(help="YAML file of key: column lines for all traces.")] = None,
+    columns_file: Annotated[
+        Path | None,
+        typer.Option(parser=given_path, metavar="PATH", help="YAML file of key: column lines for all traces."),
+    ] = None,
     rate: Annotated[Texts, typer.Option(help="CLASS=REQUESTS_PER_SECOND, stated instead of measured.")] = None,
     slo: Annotated[Texts, typer.Option(help="CLASS=MILLISECONDS, target of the mean latency.")] = None,
     max_output: Annotated[Texts, typer.Option(help="CLASS=TOKENS, the longest output allowed.")] = None,
@@ -55,13 +65,19 @@ def fit(
         typer.Option(help="Leading blocks that make a key; one more than the shared prefix if absent."),
     ] = None,
     max_points: Annotated[int, typer.Option(help="Output-length samples kept per class.")] = MAX_POINTS,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
-    fleet: Annotated[str, typer.Option(help="Fleet label of the classes.")] = "",
+    seed: Annotated[int, typer.Option(max=LARGEST_SEED, help="Seed of the bootstrap.")] = 0,
+    fleet: Annotated[
+        str, typer.Option(help="Name of the fleet that the classes are for: their label. Absent: no label.")
+    ] = "",
     namespace: Annotated[str, typer.Option(help="Namespace of the documents.")] = "default",
-    out: Annotated[Path | None, typer.Option(help="Directory for manifests, key rates and the report.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(parser=given_path, metavar="PATH", help="Directory for manifests, key rates and the report."),
+    ] = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Fit lengths, rates, burstiness, drift and the suggested radius ε from request traces."""
+    check_directory_target("--out", out)
     common = {"": read_spec(columns_file)} if columns_file else {}
     inputs = FitInputs(
         traces=split_sources("--trace", trace or [], class_needed=False),
@@ -84,7 +100,7 @@ def _files(workloads: Sequence[ClassWorkload], manifests: ManifestOptions, repor
     return {
         "requestclasses.yaml": _HEAD + yaml_documents(fit_manifests(workloads, manifests)),
         "keys.csv": keys_csv(workloads),
-        "fit.json": rendered(report.to_plain(), Format.JSON),
+        "report/fit.json": rendered(report.to_plain(), Format.JSON),
     }
 
 

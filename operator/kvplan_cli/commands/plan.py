@@ -1,8 +1,10 @@
 """``kvplan plan``: a certified RoutingPlan from manifests and traces, with no cluster.
 
 Inputs: manifests, traces, changes to try. Outputs: the plan on stdout, and where asked for a plan file and
-pictures. ``--what-if`` shows the changed fleet's plan beside today's; ``--against`` compares with a plan file.
-A plan that its certificate rejects is shown with what is wrong, never written, and ends with exit code 1.
+pictures. ``--what-if`` shows the changed fleet's plan beside today's and never writes it; ``--against``
+compares with a plan file.
+A plan that its certificate rejects, or that serves nobody while requests arrive, is shown with what is wrong, never
+written, and ends with exit code 1.
 """
 
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Annotated
 import typer
 
 from kvplan_cli.diff_view import diff_view
-from kvplan_cli.errors import ExitCode
+from kvplan_cli.errors import CommandError, ExitCode
 from kvplan_cli.inputs import FilesOption, read_manifests, read_plan, the_fleet
 from kvplan_cli.output import Format, OutputOption, View, note, show
 from kvplan_cli.plan_figures import plan_figures
@@ -30,7 +32,9 @@ from kvplan_cli.planning import (
 from kvplan_cli.plots.save import save_figures
 from kvplan_cli.plots.style import require_matplotlib
 from kvplan_cli.problems import problem_of
+from kvplan_cli.targets import check_directory_target, check_file_target, given_path
 from kvplan_cli.what_if_view import what_if_view
+from kvplan_operator.plan.cautions import serves_nobody
 from kvplan_operator.plan.diff import diff_plans
 from kvplan_operator.plan.planner import Planned, assess_plan
 from kvplan_operator.plan.what_if import apply_changes, parse_change
@@ -48,15 +52,22 @@ def plan(
         typer.Option(help="A change to plan for, such as gpus=+8 or rate.chat=x1.5, beside today. Repeatable."),
     ] = None,
     against: Annotated[
-        Path | None, typer.Option(help="A plan file to compare with, and to start the search from.")
+        Path | None,
+        typer.Option(
+            parser=given_path, metavar="PATH", help="A plan file to compare with, and to start the search from."
+        ),
     ] = None,
     plot: PlotOption = None,
-    out: Annotated[Path | None, typer.Option(help="File for the RoutingPlan, replaced as a whole.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            parser=given_path, metavar="PATH", help="File for the RoutingPlan, replaced as a whole; not with --what-if."
+        ),
+    ] = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Plan a fleet: which groups run where, what each class reserves, and where requests go."""
-    if plot is not None:
-        require_matplotlib()
+    _check_targets(what_if or [], plot, out)
     manifests = read_manifests(filename)
     problem = problem_of(manifests, the_fleet(manifests, fleet), trace or [])
     changes = [parse_change(text) for text in what_if or ()]
@@ -67,12 +78,26 @@ def plan(
     if changes:
         shown = planned_or_exit(apply_changes(problem.inputs, changes).problem(), choice, "what-if")
     show(_view(planned, shown, old, what_if or []), output)
-    if not shown.certificate.holds:
+    nobody = serves_nobody(shown)
+    if nobody:
+        note(nobody)
+    if nobody or not shown.certificate.holds:
         raise typer.Exit(ExitCode.NEGATIVE)
     if plot is not None:
         _note_written(save_figures(plot, plan_figures(shown, old or (planned if changes else None))))
     if out is not None:
         _note_written([write_plan(out, shown.plan)])
+
+
+def _check_targets(what_if: list[str], plot: Path | None, out: Path | None) -> None:
+    """Before any work: what is to be written can be, and no plan of nodes that do not exist becomes a file."""
+    if what_if and out is not None:
+        problem = "the plan of a --what-if is for a fleet that does not exist, so it is no file to apply"
+        raise CommandError("--out", problem, "leave one of the two out; -o yaml prints both plans")
+    check_file_target("--out", out)
+    check_directory_target("--plot", plot)
+    if plot is not None:
+        require_matplotlib()
 
 
 def _view(planned: Planned, shown: Planned, old: Planned | None, changes: list[str]) -> View:

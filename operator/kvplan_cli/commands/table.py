@@ -1,7 +1,7 @@
 """``kvplan table``: a plan and key rates to the routing table, as ConfigMaps that routers read.
 
 Inputs: manifests, a plan file (or none: it is planned first), key rates, the hash secret. Outputs: a report, and
-with ``--out`` the index and its shards, written completely or not at all. Where no key can be planned nothing is
+with ``--out`` the index and its shards, each file whole. Where no key can be planned nothing is
 written and the exit code is 1: an empty table never replaces a good one.
 """
 
@@ -21,6 +21,7 @@ from kvplan_cli.problems import problem_of
 from kvplan_cli.table_figures import table_figures
 from kvplan_cli.table_files import write_table
 from kvplan_cli.table_view import table_view
+from kvplan_cli.targets import check_directory_target, given_path
 from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.plan.index_head import TableVersion
 from kvplan_operator.plan.planner import Planned, assess_plan
@@ -33,27 +34,38 @@ LONGEST_SECRET = 64
 
 def table(
     filename: FilesOption,
-    keys: Annotated[Path, typer.Option(help="Key rates (CSV), as kvplan fit writes them.")],
+    keys: Annotated[
+        Path, typer.Option(parser=given_path, metavar="PATH", help="Key rates (CSV), as kvplan fit writes them.")
+    ],
     plan: Annotated[str | None, typer.Option(help="Plan file. Absent: a plan is made first.")] = None,
-    before: Annotated[Path | None, typer.Option(help="Key rates of the table in force, so that few keys move.")] = None,
-    secret_file: Annotated[Path | None, typer.Option(help="The routers' hash secret, 16 to 64 bytes.")] = None,
+    before: Annotated[
+        Path | None,
+        typer.Option(parser=given_path, metavar="PATH", help="Key rates of the table in force, so that few keys move."),
+    ] = None,
+    secret_file: Annotated[
+        Path | None, typer.Option(parser=given_path, metavar="PATH", help="The routers' hash secret, 16 to 64 bytes.")
+    ] = None,
     fleet: FleetOption = "",
     trace: TraceOption = None,
     epoch: Annotated[int, typer.Option(min=0, help="Creation time of the index object, seconds.")] = 0,
     generation: Annotated[int, typer.Option(min=1, help="Number of the table within its epoch.")] = 1,
     plot: PlotOption = None,
-    out: Annotated[Path | None, typer.Option(help="Directory for the index and its shards.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(parser=given_path, metavar="PATH", help="Directory for the index and its shards.")
+    ] = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Plan which keys get a fixed home, and write the routing table. Exit code 1: there is none to write."""
+    for option, target in (("--out", out), ("--plot", plot)):
+        check_directory_target(option, target)
     if plot is not None:
         require_matplotlib()
     manifests = read_manifests(filename)
     problem = problem_of(manifests, the_fleet(manifests, fleet), trace or [])
     measured = read_key_file(keys)
     secret = _secret(secret_file, problem.fleet)
-    planned = assess_plan(read_plan(plan), problem) if plan else planned_or_exit(problem, SolveChoice())
-    in_force = _in_force(planned, before, secret) if before else None
+    planned = assess_plan(read_plan(plan), problem) if plan is not None else planned_or_exit(problem, SolveChoice())
+    in_force = _in_force(planned, before, secret) if before is not None else None
     made = plan_table(planned, measured.rows, secret, TableVersion(epoch, generation), in_force)
     show(table_view(made, in_force, measured.remarks()), output)
     if made.keys.outcome is not Outcome.PLANNED:

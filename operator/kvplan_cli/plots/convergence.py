@@ -1,6 +1,7 @@
 """How the objective and the proven bound met: cost over time, and the gap below it.
 
-Inputs: the trace of a result. Output: a figure. Time is wall time where a clock was given, else steps.
+Inputs: the trace of a result. Output: a figure. Time is wall time where a clock was given, else steps: this picture
+alone shows how long the search took, so it differs from run to run.
 """
 
 from collections.abc import Sequence
@@ -76,7 +77,7 @@ def convergence_figure(result: Result, fleet: str) -> "Figure":
         _draw_settled(grid[0], found, result)
     keyed(grid[0], "upper right")
     grid[-1].set_xlabel("seconds since the start" if found.in_seconds else "step of the search")
-    ending = f"gap {result.gap:.2%}" if np.isfinite(result.lower_bound) else "no bound: the method proves none"
+    ending = f"gap {result.gap:.2%}" if np.isfinite(result.lower_bound) else "no lower bound: the method proves none"
     figure.suptitle(f"{fleet}: {result.method.value} method, {result.status.value}, {ending}", fontsize=12)
     return figure
 

@@ -1,7 +1,7 @@
-"""Figures to PNG files, all or none.
+"""Figures to PNG files, each of them whole.
 
 Inputs: figures by file name. Output: files in a directory. The bytes carry no date and no version, so that
-the same plan gives the same picture.
+the same figure gives the same bytes.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ def save_figures(directory: Path, figures: "Mapping[str, Figure]", option: str =
     """Write every figure under its name plus ``.png``.
 
     Raises:
-        CommandError: the directory cannot be written; no file has been touched then.
+        CommandError: the directory cannot be written.
     """
     images = {f"{name}.png": _png(figure) for name, figure in figures.items()}
     try:

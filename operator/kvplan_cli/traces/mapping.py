@@ -1,7 +1,8 @@
 """Which column holds what: a small spec, given by the user or detected from well-known column names.
 
 Inputs: ``key=column`` pairs or a YAML mapping, and the columns of a file. Output: a ``ColumnMapping``.
-Detection never guesses: it knows exact names of published traces, and everything else has to be named.
+Detection never guesses: it knows the spec's own keys and the exact names of published traces, and everything else has
+to be named.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,9 +20,26 @@ _COLUMN_KEYS = ("arrival", "prompt", "output", "class", "key", "blocks")
 SPEC_KEYS = (*_COLUMN_KEYS, "arrivalUnit", "blockTokens")
 """Everything a spec may say."""
 
-_ARRIVALS = {"t_s": "s", "t_ms": "ms", "t_us": "us", "arrived_at": "s", "TIMESTAMP": "iso", "Timestamp": "s"}
-_PROMPTS = ("prompt_tokens", "in", "input_length", "ContextTokens", "Request tokens", "num_prefill_tokens")
+_ARRIVALS = {
+    "arrival": "s",
+    "t_s": "s",
+    "t_ms": "ms",
+    "t_us": "us",
+    "arrived_at": "s",
+    "TIMESTAMP": "iso",
+    "Timestamp": "s",
+}
+_PROMPTS = (
+    "prompt",
+    "prompt_tokens",
+    "in",
+    "input_length",
+    "ContextTokens",
+    "Request tokens",
+    "num_prefill_tokens",
+)
 _OUTPUTS = (
+    "output",
     "output_tokens",
     "out",
     "output_length",
@@ -29,7 +47,8 @@ _OUTPUTS = (
     "Response tokens",
     "num_decode_tokens",
 )
-_BLOCKS = {"h": 512, "hash_ids": 512}
+_BLOCKS = {"blocks": 512, "h": 512, "hash_ids": 512}
+_KEYS = ("key", "session")
 _RESTARTING = "session"  # times of traces with this column restart in every session
 
 
@@ -82,9 +101,9 @@ def parse_pairs(text: str) -> dict[str, str]:
         key, found, column = pair.strip().partition("=")
         if not found or key in spec:
             problem = f"{pair.strip()!r} repeats a key" if found else f"{pair.strip()!r} is not key=column"
-            raise TraceError("column mapping", problem, "write it like arrival=t_s,output=output_tokens")
+            raise TraceError("--columns", problem, "write it like --columns arrival=t_s,output=output_tokens")
         spec[key] = column
-    return checked_spec(spec, "column mapping")
+    return checked_spec(spec, "--columns")
 
 
 def read_spec(path: Path) -> dict[str, str]:
@@ -124,10 +143,18 @@ def resolve(spec: Mapping[str, str], columns: Sequence[str], source: Path) -> Co
     for key in _COLUMN_KEYS:
         if spec.get(key) and spec[key] not in columns:
             found = f"its columns are {_listed(columns)}"
-            raise TraceError(source, f"no column {spec[key]!r} for {key}", f"name one that exists, {found}")
+            raise TraceError(
+                source,
+                f"no column {spec[key]!r} for {key}",
+                f"name one that exists with --columns {key}=COLUMN, {found}",
+            )
     output = spec.get("output", _first(_OUTPUTS, columns))
     if not output:
-        raise TraceError(source, f"no output token column among {_listed(columns)}", "name it with output=COLUMN")
+        raise TraceError(
+            source,
+            f"no output token column among {_listed(columns)}",
+            "name it with `kvplan fit --columns output=COLUMN`",
+        )
     arrival = spec.get("arrival", "" if _RESTARTING in columns else _first(tuple(_ARRIVALS), columns))
     blocks = spec.get("blocks", _first(tuple(_BLOCKS), columns))
     return ColumnMapping(
@@ -136,7 +163,7 @@ def resolve(spec: Mapping[str, str], columns: Sequence[str], source: Path) -> Co
         arrival_unit=spec.get("arrivalUnit") or _ARRIVALS.get(arrival, "s"),
         prompt=spec.get("prompt", _first(_PROMPTS, columns)),
         class_column=spec.get("class", ""),
-        key=spec.get("key", _RESTARTING if _RESTARTING in columns else ""),
+        key=spec.get("key", _first(_KEYS, columns)),
         blocks=blocks,
         block_tokens=_block_tokens(spec, source) or _BLOCKS.get(blocks, 512),
     )

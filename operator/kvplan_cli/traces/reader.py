@@ -80,11 +80,8 @@ def load_trace(path: Path, spec: Mapping[str, str], class_name: str = "") -> Loa
     Raises:
         TraceError: the file cannot be used; bad rows alone are reported, unless none is good.
     """
-    if bool(class_name) == bool(spec.get("class")):
-        problem = "a class name and a class column" if class_name else "no class"
-        raise TraceError(path, f"{problem} given", "use either CLASS=FILE or class=COLUMN")
     table = _open_table(path)
-    mapping = resolve(spec, table.columns, path)
+    mapping = resolve(_with_class(spec, class_name, table), table.columns, path)
     collector = RowCollector(mapping)
     for chunk in table.chunks(mapping.columns):
         collector.add(chunk)
@@ -99,7 +96,20 @@ def load_trace(path: Path, spec: Mapping[str, str], class_name: str = "") -> Loa
     return LoadedTrace(_split(good, collector, class_name), report)
 
 
+def _with_class(spec: Mapping[str, str], class_name: str, table: Table) -> Mapping[str, str]:
+    """The spec with the class column: a column named ``class`` is one, unless all requests are of a named class."""
+    found = "class" if not class_name and "class" in table.columns else ""
+    column = spec.get("class", found)
+    if bool(class_name) == bool(column):
+        problem = "a class name and a class column" if class_name else "no class"
+        raise TraceError(table.path, f"{problem} given", "use either --trace CLASS=FILE or --columns class=COLUMN")
+    return {**spec, "class": column}
+
+
 def _open_table(path: Path) -> Table:
+    if not path.exists() or path.is_dir():
+        reason = "Is a directory" if path.is_dir() else "No such file or directory"
+        raise TraceError(path, f"cannot be read ({reason})", "give a readable file")
     opener = _OPENERS.get(suffix_of(path))
     if opener is None:
         known = ", ".join(_OPENERS)

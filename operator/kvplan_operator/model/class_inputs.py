@@ -64,7 +64,7 @@ class _Builder:
             input_tokens_mean=mean,
             input_tokens_p95=p95,
             input_tokens_max=longest,
-            shared_prefix_tokens=self._prefix(mean),
+            shared_prefix_tokens=self._prefix(mean, p95),
             max_output_tokens=spec.tokens.max_output,
             output_lengths=lengths,
             latency_slo_seconds=from_milli(spec.slo.latency_milliseconds),
@@ -89,7 +89,7 @@ class _Builder:
         self.warnings.append(f"{self.subject}: {sentence}")
 
     def _missing(self, path: str, measured: str, remedy: str) -> InvalidInput:
-        return InvalidInput(self.subject, path, None, f"it is absent and {measured}: {remedy}")
+        return InvalidInput(self.subject, path, None, f"{measured}: {remedy}")
 
     def _pick(self, quantity: str, given: float | None, path: str, measured: float | None) -> float | None:
         """Spec before measurement; notes which one it was."""
@@ -139,6 +139,8 @@ class _Builder:
         return value
 
     def _ordered(self, mean: float, p95: int, longest: int) -> tuple[float, int, int]:
+        if p95 < mean:
+            self._warn(f"the P95 prompt of {p95} tokens is below the mean of {mean:g}: check spec.tokens.inputP95")
         highest = max(longest, p95, math.ceil(mean))
         if highest > longest:
             self._warn(f"the longest prompt of {longest} tokens is below its mean or P95: {highest} is used")
@@ -161,15 +163,19 @@ class _Builder:
             raise InvalidInput(self.subject, "spec.tokens.maxOutput", output, remedy)
         return longest - output
 
-    def _prefix(self, mean: float) -> int:
+    def _prefix(self, mean: float, p95: int) -> int:
         given, quantity = self.request_class.spec.tokens.shared_prefix, "shared prefix, tokens"
         prefix = self._pick(quantity, given, "spec.tokens.sharedPrefix", self.facts.shared_prefix_tokens)
         if prefix is None:
             self._note(quantity, 0.0, Origin.DEFAULT, "nothing is shared")
             return 0
-        if prefix > mean:
-            self._warn(f"a shared prefix of {prefix:g} tokens exceeds the mean prompt: {mean:g} is used")
-        return int(min(prefix, mean))
+        if given is not None and given > p95:
+            remedy = f"all prompts hold it: use at most the P95 prompt of {p95} tokens, or raise spec.tokens.inputP95"
+            raise InvalidInput(self.subject, "spec.tokens.sharedPrefix", given, remedy)
+        limit, which = min((mean, "mean"), (float(p95), "P95"))
+        if prefix > limit:
+            self._warn(f"a shared prefix of {prefix:g} tokens exceeds the {which} prompt: {limit:g} is used")
+        return int(min(prefix, limit))
 
     def _lengths(self) -> Floats:
         """Samples within [0, maxOutput], ascending, tokens."""

@@ -12,6 +12,7 @@ from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.api.fleet_engine import Configuration
 from kvplan_operator.model.inventory import Inventory
 from kvplan_operator.model.priors.formula import Assumptions
+from kvplan_operator.model.priors.models import uneven_heads
 from kvplan_operator.model.priors.resolve import (
     Measurement,
     PriorRequest,
@@ -57,7 +58,7 @@ def candidates(
     """What the fleet's configurations can do.
 
     Raises:
-        InvalidInput: none can run, a product is ambiguous, or a preset is unknown.
+        InvalidInput: none can run, a product is ambiguous, or a model, preset or product is unknown.
     """
     resolved: list[ResolvedConfiguration] = []
     unusable: list[tuple[str, str]] = []
@@ -87,6 +88,9 @@ def _resolve(
     if configuration.gpu_product and product not in inventory.products:
         seen = ", ".join(inventory.products) or "unlabelled GPUs"
         return f"no usable node has its gpuProduct {product}; the nodes have {seen}"
+    odd = uneven_heads(fleet.spec.model, configuration.tensor_parallel)
+    if odd:
+        return odd
     request = PriorRequest(
         model=fleet.spec.model,
         configuration=configuration,
@@ -97,8 +101,17 @@ def _resolve(
         headroom=from_milli(fleet.spec.objective.headroom_milli),
         assumptions=Assumptions(memory_utilisation=from_milli(fleet.spec.engine.gpu_memory_utilization_milli)),
     )
-    found = resolve_configuration(request)
+    try:
+        found = resolve_configuration(request)
+    except InvalidInput as error:
+        raise InvalidInput(f"ServingFleet {fleet.metadata.name}", *_blamed(error)) from error
     return found.reason if isinstance(found, UnusableConfiguration) else found
+
+
+def _blamed(error: InvalidInput) -> tuple[str, object, str]:
+    """Field, value and remedy of what the priors refuse; what is no field of the fleet keeps its own subject."""
+    field = error.field if error.field.startswith("spec.") else f"{error.subject} {error.field}"
+    return field, error.value, error.remedy
 
 
 def _only_product(fleet: ServingFleet, configuration: Configuration, inventory: Inventory) -> str:

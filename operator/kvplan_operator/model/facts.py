@@ -16,7 +16,7 @@ from kvplan_operator.model.lengths import lengths_from_quantiles
 from kvplan_operator.model.pods import part
 from kvplan_operator.model.trace import Floats
 from kvplan_operator.model.workload import ClassWorkload
-from kvplan_solver.errors import InvalidInput
+from kvplan_solver.errors import Finding, InvalidInput
 from kvplan_solver.units import from_milli
 
 _LINES = "write one length in tokens per line, or 'probabilityMilli tokens' per line, ascending"
@@ -110,7 +110,7 @@ def _read(config_map: Mapping[str, Any], reference: ConfigMapKeyRef) -> Floats:
     numbers = [_numbers(subject, f"{field} line {n}", words) for n, words in rows]
     widths = {len(row) for row in numbers}
     if widths not in ({1}, {2}):
-        raise InvalidInput(subject, field, f"{len(numbers)} lines", _LINES)
+        raise InvalidInput(subject, field, Finding(f"holds {len(numbers)} lines"), _LINES)
     if widths == {1}:
         return np.array([row[0] for row in numbers])
     return lengths_from_quantiles([from_milli(int(p)) for p, _ in numbers], [v for _, v in numbers]).samples

@@ -15,6 +15,7 @@ import numpy as np
 
 from kvplan_operator.api.labels import API_VERSION, FLEET_LABEL
 from kvplan_operator.api.request_class import RequestClass
+from kvplan_operator.model.fitted_limits import fitted_max_input, fitted_max_output, limits_note
 from kvplan_operator.model.workload import ClassWorkload
 from kvplan_solver.errors import InvalidInput
 from kvplan_solver.units import to_milli
@@ -26,6 +27,8 @@ LENGTHS_KEY = "output-tokens"
 DEFAULT_SLO_MILLISECONDS = 30_000
 """Target of the mean latency where none was stated; a trace does not tell what was promised."""
 RADIUS_ANNOTATION = "kvplan.dev/suggested-radius-tokens"
+LIMITS_ANNOTATION = "kvplan.dev/fitted-limits"
+"""How maxOutput and inputMax came about: a trace shows what was asked, not what may be asked."""
 KEY_COLUMNS = ("class", "key", "requestsPerSecond", "errorPerSecond", "reusableTokens")
 """Header of ``keys.csv``; an empty ``reusableTokens`` means unknown, not 0."""
 
@@ -107,7 +110,11 @@ def _lines(workload: ClassWorkload) -> str:
 def _request_class(workload: ClassWorkload, options: ManifestOptions) -> Document:
     name = object_name(workload.name)
     metadata = _metadata(name, options)
-    metadata["annotations"] = {RADIUS_ANNOTATION: str(int(np.ceil(workload.radius.tokens)))}
+    annotations = {
+        RADIUS_ANNOTATION: str(int(np.ceil(workload.radius.tokens))),
+        LIMITS_ANNOTATION: limits_note(workload),
+    }
+    metadata["annotations"] = {key: text for key, text in annotations.items() if text}
     document: Document = {
         "apiVersion": API_VERSION,
         "kind": "RequestClass",
@@ -127,10 +134,10 @@ def _request_class(workload: ClassWorkload, options: ManifestOptions) -> Documen
 
 
 def _tokens(workload: ClassWorkload) -> Document:
-    tokens: Document = {"maxOutput": workload.max_output_tokens}
+    tokens: Document = {"maxOutput": fitted_max_output(workload)}
     if workload.prompt is not None:
         tokens |= {"input": min(round(workload.prompt.mean), workload.prompt.maximum)}
-        tokens |= {"inputP95": workload.prompt.p95, "inputMax": workload.prompt.maximum}
+        tokens |= {"inputP95": workload.prompt.p95, "inputMax": fitted_max_input(workload)}
     if workload.prefix is not None:
         tokens |= {"sharedPrefix": workload.prefix.tokens}
     return tokens

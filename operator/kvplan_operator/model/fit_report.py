@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kvplan_operator.model.fitted_limits import limits_note
 from kvplan_operator.model.workload import ClassWorkload
 
 QUANTILE_LEVELS = (0.5, 0.9, 0.95, 0.99)
@@ -44,8 +45,13 @@ def fit_report(workloads: Sequence[ClassWorkload], remarks: Sequence[tuple[str, 
         remarks: (class, sentence) on how the input was read, such as bad rows.
     """
     ordered = sorted(workloads, key=lambda workload: workload.name)
-    notes = tuple((workload.name, note) for workload in ordered for note in workload.notes)
+    notes = tuple((workload.name, note) for workload in ordered for note in _notes(workload))
     return FitReport(tuple(_row(workload) for workload in ordered), (*remarks, *notes))
+
+
+def _notes(workload: ClassWorkload) -> tuple[str, ...]:
+    limits = limits_note(workload)
+    return (*workload.notes, limits) if limits else workload.notes
 
 
 def _row(workload: ClassWorkload) -> Plain:

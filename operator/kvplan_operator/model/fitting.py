@@ -94,6 +94,7 @@ def fit_trace(trace: RequestTrace, options: FitOptions) -> ClassWorkload:
         prefix=prefix,
         keys=_keys(trace, prefix, rate, options),
         notes=_notes(arrivals, options, clipped, kept),
+        max_output_stated=options.max_output_tokens is not None,
     )
 
 
@@ -124,6 +125,7 @@ def fit_distribution(name: str, source: Published, options: FitOptions) -> Class
         arrival_scv=_planning_scv(None, rate),
         prompt=source.prompt,
         notes=(*notes, *_notes(None, options, clipped, kept)),
+        max_output_stated=options.max_output_tokens is not None,
     )
 
 

@@ -5,6 +5,8 @@ this fleet's own groups count as free, because a plan may rearrange them. Must n
 not say it is ready, or count a GPU that any pod outside the fleet still holds. Pure.
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -12,6 +14,7 @@ from functools import cached_property
 
 from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.api.labels import GPU_PRODUCT_LABEL
+from kvplan_operator.api.scalars import OBJECT_NAME_PATTERN
 from kvplan_operator.model.pods import (
     Object,
     configuration_of,
@@ -27,11 +30,14 @@ from kvplan_operator.model.pods import (
     whole_gpus,
 )
 from kvplan_operator.model.selectors import selects, untolerated_taint
+from kvplan_operator.model.shapes import NODE, POD, check_shape
 from kvplan_solver.errors import InvalidInput
 from kvplan_solver.instance import GroupPlacement, NodeInput
 
 MIG_RESOURCE = "nvidia.com/mig-"
 MIG_PRODUCT = "-MIG-"
+LONGEST_NAME = 253
+"""Characters of a DNS subdomain."""
 
 
 class ExclusionReason(StrEnum):
@@ -98,8 +104,10 @@ def inventory_from_objects(nodes: Sequence[Object], pods: Sequence[Object], flee
         fleet: names the selector, the resource and the tolerations.
 
     Raises:
-        InvalidInput: a node without a name or one that occurs twice, or a quantity that is no whole number.
+        InvalidInput: a node without a name, with one that no node can have or that occurs twice, a field of a wrong
+            type, or a quantity that is no whole number.
     """
+    _check_shapes(nodes, pods)
     _check_names(nodes)
     bound = [pod for pod in pods if node_of(pod) and not is_terminal(pod)]
     foreign = _by_node(pod for pod in bound if configuration_of(pod, fleet) is None)
@@ -113,12 +121,20 @@ def inventory_from_objects(nodes: Sequence[Object], pods: Sequence[Object], flee
 
 
 def _check_names(nodes: Sequence[Object]) -> None:
-    names = [name_of(node) for node in nodes]
-    for name in names:
+    for name, copies in Counter(map(name_of, nodes)).items():
         if not name:
-            raise InvalidInput("Node", "metadata.name", name, "give every node its name")
-        if names.count(name) > 1:
+            raise InvalidInput("Node", "metadata.name", None, "give every node its name")
+        if len(name) > LONGEST_NAME or not re.fullmatch(OBJECT_NAME_PATTERN, name):
+            remedy = f"use a DNS subdomain: lower-case letters, digits, '-' and '.', at most {LONGEST_NAME} characters"
+            raise InvalidInput("Node", "metadata.name", name, remedy)
+        if copies > 1:
             raise InvalidInput("Node", "metadata.name", name, "drop the second copy of this node")
+
+
+def _check_shapes(nodes: Sequence[Object], pods: Sequence[Object]) -> None:
+    for kind, objects, shape in (("Node", nodes, NODE), ("Pod", pods, POD)):
+        for item in objects:
+            check_shape(f"{kind} {name_of(item)}".rstrip(), item, shape)
 
 
 def _by_node(pods: Iterable[Object]) -> dict[str, list[Object]]:

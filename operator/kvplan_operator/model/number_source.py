@@ -1,6 +1,6 @@
 """A number of the plan's input and where it came from, in one flat table that people can read."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kvplan_operator.model.priors.resolve import ResolvedConfiguration
@@ -36,12 +36,16 @@ class NumberSource:
 
 
 def configuration_sources(resolved: ResolvedConfiguration) -> tuple[NumberSource, ...]:
-    """The four numbers of one configuration; speeds are those at batch 1."""
+    """The four numbers of one configuration; speeds are those of one sequence alone."""
     subject = f"configuration {resolved.configuration.name}"
     rows: tuple[tuple[str, Sourced], ...] = (
         ("KV capacity, tokens", resolved.kv_capacity_tokens),
         ("maximum sequences", resolved.max_sequences),
-        ("prefill, seconds per prompt token", resolved.prefill),
-        ("decode, seconds per output token", resolved.decode),
+        ("prefill alone (batch 1), µs/token", _micro(resolved.prefill)),
+        ("decode alone (batch 1), µs/token", _micro(resolved.decode)),
     )
     return tuple(NumberSource(subject, name, s.value, s.source, s.detail) for name, s in rows)
+
+
+def _micro(seconds: Sourced) -> Sourced:
+    return replace(seconds, value=seconds.value * 1e6)

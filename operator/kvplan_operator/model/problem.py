@@ -7,7 +7,7 @@ instance, whatever the order of classes and nodes.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,15 +22,19 @@ from kvplan_operator.model.number_source import NumberSource, Origin, configurat
 from kvplan_operator.model.priors.resolve import Measurement
 from kvplan_operator.model.selectors import selects
 from kvplan_solver.budget import ceil_to_block
-from kvplan_solver.errors import InvalidInput
+from kvplan_solver.errors import Finding, InvalidInput
 from kvplan_solver.instance import Ambiguity, ClassInput, Instance
 from kvplan_solver.newsvendor import robust_order
+from kvplan_solver.packing import most_groups
 from kvplan_solver.speed_curve import SpeedCurve
 
 __all__ = [
-    "ClassFacts", "NumberSource", "Origin", "PlanningInputs", "Problem", "build_problem",
-    "classes_of", "facts_from_config_maps", "facts_from_workloads",
+    "MOST_GROUPS", "ClassFacts", "NumberSource", "Origin", "PlanningInputs", "Problem", "build_problem",
+    "classes_of", "facts_from_config_maps", "facts_from_workloads", "left_out_classes",
 ]  # fmt: skip
+
+MOST_GROUPS = 1_024
+"""Groups of one configuration that a RoutingPlan can list; no plan is made with more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +47,7 @@ class PlanningInputs:
         inventory: its GPUs.
         facts: measurements by class name.
         measured: measurements by configuration name.
+        remarks: what a reader must know about what was given and not used, a sentence each.
     """
 
     fleet: ServingFleet
@@ -50,10 +55,13 @@ class PlanningInputs:
     inventory: Inventory
     facts: Mapping[str, ClassFacts] = field(default_factory=dict)
     measured: Mapping[str, Measurement] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
     def problem(self) -> "Problem":
         """The problem these inputs make; raises what ``build_problem`` raises."""
-        return build_problem(self.fleet, self.classes, self.inventory, self.facts, measured=self.measured)
+        return build_problem(
+            self.fleet, self.classes, self.inventory, self.facts, measured=self.measured, remarks=self.remarks
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +98,7 @@ def build_problem(
     facts: Mapping[str, ClassFacts],
     *,
     measured: Mapping[str, Measurement] | None = None,
+    remarks: Sequence[str] = (),
 ) -> Problem:
     """The planning problem of a fleet.
 
@@ -99,11 +108,12 @@ def build_problem(
         inventory: GPUs and running groups.
         facts: measurements by class name; absent classes were not measured.
         measured: measurements by configuration name.
+        remarks: warnings about what was given and not used, see ``left_out_classes``; shown first.
 
     Raises:
         InvalidInput: no class, no GPU, no configuration that can run, or a number nobody knows.
     """
-    inputs = PlanningInputs(fleet, tuple(classes), inventory, facts, measured or {})
+    inputs = PlanningInputs(fleet, tuple(classes), inventory, facts, measured or {}, tuple(remarks))
     own = classes_of(fleet, classes)
     _check_gpus(fleet, inventory)
     built = [build_class(c, fleet.spec, facts.get(c.metadata.name, ClassFacts())) for c in own]
@@ -111,15 +121,17 @@ def build_problem(
     block = fleet.spec.engine.block_tokens
     reservation = mean_reservation_tokens([b.input for b in built], ambiguity, block)
     found = candidates(fleet, inventory, inputs.measured, reservation)
+    instance = _instance(fleet, built, found, inventory)
+    capped = {k.name for k, z in zip(instance.configurations, most_groups(instance), strict=True) if z > MOST_GROUPS}
     return Problem(
         fleet=fleet,
         classes=own,
         inventory=inventory,
-        instance=_instance(fleet, built, found, inventory),
+        instance=replace(instance, max_groups=MOST_GROUPS) if capped else instance,
         curves=found.curves,
         sources=_sources(built, found),
         unusable=found.unusable,
-        warnings=_warnings(built, found),
+        warnings=(*remarks, *_warnings(built, found), *map(_capped, sorted(capped))),
         inputs=inputs,
     )
 
@@ -130,23 +142,34 @@ def classes_of(fleet: ServingFleet, classes: Sequence[RequestClass]) -> tuple[Re
     Raises:
         InvalidInput: none belongs to it.
     """
-    selector = fleet.spec.classes.selector
-    own = [
-        c
-        for c in classes
-        if c.metadata.namespace == fleet.metadata.namespace
-        and (
-            c.metadata.labels.get(FLEET_LABEL) == fleet.metadata.name
-            if selector is None
-            else selects(selector, c.metadata.labels)
-        )
-    ]
+    own = [c for c in classes if _belongs(c, fleet)]
     if not own:
+        selector = fleet.spec.classes.selector
         asked = f"{FLEET_LABEL}={fleet.metadata.name}" if selector is None else "what spec.classes.selector asks"
         seen = ", ".join(f"{c.metadata.namespace}/{c.metadata.name}" for c in classes) or "none"
         remedy = f"label a RequestClass in namespace {fleet.metadata.namespace} with {asked}; given were {seen}"
-        raise InvalidInput(f"ServingFleet {fleet.metadata.name}", "spec.classes", "no RequestClass", remedy)
+        found = Finding("selects no RequestClass")
+        raise InvalidInput(f"ServingFleet {fleet.metadata.name}", "spec.classes", found, remedy)
     return tuple(sorted(own, key=lambda c: c.metadata.name))
+
+
+def _belongs(request_class: RequestClass, fleet: ServingFleet) -> bool:
+    metadata, selector = request_class.metadata, fleet.spec.classes.selector
+    if metadata.namespace != fleet.metadata.namespace:
+        return False
+    if selector is None:
+        return metadata.labels.get(FLEET_LABEL) == fleet.metadata.name
+    return selects(selector, metadata.labels)
+
+
+def left_out_classes(classes: Sequence[RequestClass], fleets: Sequence[ServingFleet]) -> tuple[str, ...]:
+    """A sentence for every RequestClass that belongs to none of the fleets."""
+    return tuple(
+        f"RequestClass {c.metadata.namespace}/{c.metadata.name} is left out: it belongs to no fleet given; "
+        f"label it {FLEET_LABEL}=<fleet> in the fleet's namespace, or match spec.classes.selector"
+        for c in classes
+        if not any(_belongs(c, fleet) for fleet in fleets)
+    )
 
 
 def mean_reservation_tokens(classes: Sequence[ClassInput], ambiguity: Ambiguity, block_tokens: int) -> float:
@@ -163,7 +186,7 @@ def _check_gpus(fleet: ServingFleet, inventory: Inventory) -> None:
         return
     why = "; ".join(f"{e.node}: {e.reason} ({e.message})" for e in inventory.excluded[:8])
     remedy = f"give nodes with free GPUs. Left out: {why}" if why else "give the Nodes the fleet may use"
-    raise InvalidInput(f"ServingFleet {fleet.metadata.name}", "spec.nodes", "no usable GPU", remedy)
+    raise InvalidInput(f"ServingFleet {fleet.metadata.name}", "spec.nodes", Finding("has no usable GPU"), remedy)
 
 
 def _instance(fleet: ServingFleet, built: Sequence[BuiltClass], found: Candidates, inventory: Inventory) -> Instance:
@@ -193,3 +216,10 @@ def _sources(built: Sequence[BuiltClass], found: Candidates) -> tuple[NumberSour
 def _warnings(built: Sequence[BuiltClass], found: Candidates) -> tuple[str, ...]:
     unusable = (f"configuration {name} is left out: {reason}" for name, reason in found.unusable)
     return (*unusable, *(warning for b in built for warning in b.warnings))
+
+
+def _capped(configuration: str) -> str:
+    return (
+        f"configuration {configuration}: the nodes could hold more groups than the {MOST_GROUPS} that a plan can list; "
+        "plan and lower bound are those of at most so many"
+    )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kvplan_solver.errors import InvalidInput
+from kvplan_solver.errors import Finding, InvalidInput
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -72,11 +72,13 @@ class RequestTrace:
 
     def __post_init__(self) -> None:
         if not len(self.output_tokens):
-            raise InvalidInput(f"class {self.name}", "output_tokens", "no requests", "give at least one")
+            raise InvalidInput(f"class {self.name}", "output_tokens", Finding("holds no request"), "give at least one")
         for field in ("arrival_seconds", "prompt_tokens", "output_tokens"):
             self._check_numbers(field)
         if self.arrival_seconds is not None and (np.diff(self.arrival_seconds) < 0).any():
-            raise InvalidInput(f"class {self.name}", "arrival_seconds", "unsorted", "sort the requests by arrival")
+            raise InvalidInput(
+                f"class {self.name}", "arrival_seconds", Finding("is out of order"), "sort the requests by arrival"
+            )
 
     def _check_numbers(self, field: str) -> None:
         values = getattr(self, field)
@@ -85,7 +87,9 @@ class RequestTrace:
         if len(values) != len(self.output_tokens):
             raise InvalidInput(f"class {self.name}", field, len(values), "give one value per request")
         if not np.isfinite(values).all() or (field != "arrival_seconds" and (values < 0).any()):
-            raise InvalidInput(f"class {self.name}", field, "NaN, infinite or negative", "remove those rows")
+            raise InvalidInput(
+                f"class {self.name}", field, Finding("is NaN, infinite or negative"), "remove those rows"
+            )
 
     @property
     def count(self) -> int:

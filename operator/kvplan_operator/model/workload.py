@@ -48,6 +48,7 @@ class ClassWorkload:
         output_lengths: equal-weight samples, tokens, and their distance to the source.
         output_mean: mean of the source, tokens.
         max_output_tokens: Lmax, stated or the longest seen.
+        max_output_stated: whether a person stated it.
         radius: the suggested ε, its noise and drift.
         requests_per_second: λ, None when neither measured nor stated.
         arrival_scv: Ca² to plan with: the median of the windows' where measured, 1 for a stated rate alone.
@@ -71,6 +72,7 @@ class ClassWorkload:
     prefix: SharedPrefix | None = None
     keys: KeyRates | None = None
     notes: tuple[str, ...] = ()
+    max_output_stated: bool = False
 
     @property
     def window_seconds(self) -> float | None:

@@ -101,20 +101,23 @@ def _passes(rung: Agreed) -> bool:
 def _trimmed(instance: Instance, curves: Curves, settled: Agreed) -> Agreed:
     """The decision without the groups that save nothing at its own batch; routing stays as it is."""
     for column in range(len(instance.configurations)):
-        smaller = _without_one(instance, curves, settled, column)
-        while smaller is not None and _passes(smaller) and _no_dearer(smaller.result, settled.result):
-            settled = smaller
-            smaller = _without_one(instance, curves, settled, column)
+        fewer = settled.result.groups[column]
+        while fewer:
+            smaller = _without(instance, curves, settled, column, fewer)
+            if smaller is not None and _passes(smaller) and _no_dearer(smaller.result, settled.result):
+                settled = smaller
+            else:
+                fewer //= 2
     return settled
 
 
-def _without_one(instance: Instance, curves: Curves, settled: Agreed, column: int) -> Agreed | None:
-    """One group of a configuration less; None where that leaves its traffic without any."""
+def _without(instance: Instance, curves: Curves, settled: Agreed, column: int, fewer: int) -> Agreed | None:
+    """So many groups of a configuration less; None where that leaves its traffic without any."""
     result = settled.result
     carries = bool(result.routing[:, column].any())
-    if result.groups[column] <= int(carries):
+    if result.groups[column] - fewer < int(carries):
         return None
-    groups = tuple(z - (k == column) for k, z in enumerate(result.groups))
+    groups = tuple(z - fewer * (k == column) for k, z in enumerate(result.groups))
     placements = place(instance, groups)
     if placements is None:
         return None

@@ -1,20 +1,18 @@
 """A RoutingPlan read back as the solver's Result, whoever wrote it, with every cost computed anew.
 
-Inputs: a RoutingPlan and the ``Problem`` of its fleet. Outputs: a ``Result`` for the certificate, and what
-the plan says that the problem contradicts. Trusts nothing in the plan but the decision itself. Pure.
+Inputs: a RoutingPlan and the ``Problem`` of its fleet. Output: a ``Result`` for the certificate. Takes nothing
+from the plan but the decision itself; ``derived`` compares the rest. Pure.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
 from kvplan_operator.api.routing_plan import ClassPlan, Group, RoutingPlan
 from kvplan_operator.model.problem import Problem
 from kvplan_operator.plan.pricing import price
-from kvplan_solver.certificate import Check, Violation
 from kvplan_solver.errors import InvalidInput
 from kvplan_solver.instance import Floats, GroupPlacement, Instance
-from kvplan_solver.memory import budgets, effective_tokens
 from kvplan_solver.newsvendor import robust_order
 from kvplan_solver.packing import place
 from kvplan_solver.result import Bools, Result, Status
@@ -53,11 +51,6 @@ def decision_from_plan(plan: RoutingPlan, problem: Problem, instance: Instance |
         lower_bound=float("-inf"),
         shift_threshold_tokens=tuple(robust_order(c, on.ambiguity).shift_threshold_tokens for c in on.classes),
     )
-
-
-def contradictions(plan: RoutingPlan, instance: Instance, result: Result) -> tuple[Violation, ...]:
-    """Figures of the plan that do not follow from its decision: budgets, reservations per route, lengths."""
-    return (*_wrong_groups(plan, instance, result), *_wrong_routes(plan, instance, result))
 
 
 def _by_configuration(plan: RoutingPlan) -> Mapping[str, Group]:
@@ -113,36 +106,3 @@ def _placements(plan: RoutingPlan, instance: Instance, counts: tuple[int, ...]) 
         for placement in group.placements
     )
     return tuple(sorted(named))
-
-
-def _wrong_groups(plan: RoutingPlan, instance: Instance, result: Result) -> Iterator[Violation]:
-    budget = budgets(instance, result.cached)
-    for k, configuration in enumerate(instance.configurations):
-        group = _by_configuration(plan).get(configuration.name)
-        if group is None or group.replicas == 0:
-            continue
-        if group.kv_capacity_tokens > configuration.kv_capacity_tokens:
-            there = configuration.kv_capacity_tokens
-            message = f"kvCapacityTokens is {group.kv_capacity_tokens}, a group holds {there}"
-            yield Violation(Check.MEMORY, configuration.name, message)
-        if group.budget_tokens > budget[k]:
-            message = f"budgetTokens is {group.budget_tokens}, headroom and prefixes leave {budget[k]:.0f}"
-            yield Violation(Check.FIT, configuration.name, message)
-        if group.max_sequences > configuration.max_sequences:
-            message = f"maxSequences is {group.max_sequences}, the fleet allows {configuration.max_sequences}"
-            yield Violation(Check.UTILISATION, configuration.name, message)
-
-
-def _wrong_routes(plan: RoutingPlan, instance: Instance, result: Result) -> Iterator[Violation]:
-    held = effective_tokens(instance, np.array(result.reservation_tokens, dtype=np.float64), result.cached)
-    names = [k.name for k in instance.configurations]
-    for i, c in enumerate(instance.classes):
-        class_plan = _class_plans(plan)[c.name]
-        for route in class_plan.routes:
-            needed = int(held[i, names.index(route.configuration)])
-            if route.reservation_tokens != needed:
-                message = f"reservationTokens is {route.reservation_tokens}, {needed} follow from the class's"
-                yield Violation(Check.FIT, f"{c.name} on {route.configuration}", message)
-        if class_plan.max_output_tokens < c.max_output_tokens:
-            message = f"maxOutputTokens is {class_plan.max_output_tokens}, the class may ask for {c.max_output_tokens}"
-            yield Violation(Check.MAX_LENGTH, c.name, message)

@@ -69,14 +69,7 @@ def routing_plan(
         promised: the forecast of the result.
         batches: frozen batch by configuration.
     """
-    spec = RoutingPlanSpec(
-        fleet_name=problem.fleet.metadata.name,
-        inputs_digest=inputs_digest(problem.fleet.spec, {c.metadata.name: c.spec for c in problem.classes}),
-        method=result.method,
-        block_tokens=instance.block_tokens,
-        groups=_groups(problem, instance, result, promised),
-        classes=_classes(instance, result),
-    )
+    spec = plan_spec(problem, instance, result, promised)
     metadata = ObjectMeta(
         name=plan_name(spec),
         namespace=problem.fleet.metadata.namespace,
@@ -84,6 +77,22 @@ def routing_plan(
         annotations=_annotations(instance, result, batches),
     )
     return RoutingPlan(metadata=metadata, spec=spec, status=_status(instance, result, promised))
+
+
+def plan_spec(problem: Problem, instance: Instance, result: Result, promised: Forecast) -> RoutingPlanSpec:
+    """The digested part: the decision and every figure that follows from it; arguments as of ``routing_plan``.
+
+    Raises:
+        ValueError: a decision that no RoutingPlan can hold, such as one without room for a single request.
+    """
+    return RoutingPlanSpec(
+        fleet_name=problem.fleet.metadata.name,
+        inputs_digest=inputs_digest(problem.fleet.spec, {c.metadata.name: c.spec for c in problem.classes}),
+        method=result.method,
+        block_tokens=instance.block_tokens,
+        groups=_groups(problem, instance, result, promised),
+        classes=_classes(instance, result),
+    )
 
 
 def planned_batches(plan: RoutingPlan) -> dict[str, float]:

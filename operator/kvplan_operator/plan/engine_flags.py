@@ -27,6 +27,9 @@ YOUNG_FLAGS_SINCE = (0, 32)
 TOKEN_GRID = tuple(sorted([1, 2, 4, 8, *(16 << n for n in range(17)), *(24 << n for n in range(16))]))
 """Upper edges of the engine's length histograms, tokens: two per octave, the same on every group."""
 
+_NOISE = 1e-9
+"""Relative error of a mean; without it a whole number of sequences could come out one less."""
+
 
 @dataclass(frozen=True)
 class PlannedConfiguration:
@@ -50,7 +53,8 @@ class PlannedConfiguration:
         limit = self.configuration.max_sequences
         if self.mean_reservation_tokens <= 0:
             return limit
-        return max(1, min(limit, math.floor(self.budget_tokens / self.mean_reservation_tokens)))
+        fitting = self.budget_tokens / self.mean_reservation_tokens * (1 + _NOISE)
+        return max(1, min(limit, math.floor(fitting)))
 
 
 def engine_flags(fleet: ServingFleet, planned: PlannedConfiguration) -> tuple[EngineFlag, ...]:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kvplan_operator.model.number_source import NumberSource
+from kvplan_operator.plan.cautions import cautions, stated_in_file
+from kvplan_operator.plan.derived import Difference
 from kvplan_operator.plan.forecast import Forecast
 from kvplan_operator.plan.planner import Planned
 from kvplan_solver.certificate import Violation
@@ -94,6 +96,8 @@ class Explanation:
         fixed_point: how well batch and plan agree.
         sources: where every input number came from.
         violations: what the certificate found; empty when it holds.
+        differences: figures of the plan that do not follow from its decision.
+        stated: what the plan's own status says of its worth, where that was not proven anew.
         warnings: of the problem and of the solve.
     """
 
@@ -112,6 +116,8 @@ class Explanation:
     fixed_point: FixedPointReport
     sources: tuple[NumberSource, ...]
     violations: tuple[Violation, ...]
+    differences: tuple[Difference, ...]
+    stated: tuple[str, ...]
     warnings: tuple[str, ...]
 
 
@@ -136,7 +142,9 @@ def explain(planned: Planned) -> Explanation:
         fixed_point=planned.fixed_point,
         sources=planned.problem.sources,
         violations=planned.certificate.violations,
-        warnings=(*planned.problem.warnings, *_solve_warnings(planned)),
+        differences=planned.differences,
+        stated=stated_in_file(planned),
+        warnings=cautions(planned),
     )
 
 
@@ -240,14 +248,3 @@ def _would_change(planned: Planned, classes: tuple[ClassReason, ...]) -> Iterato
     if alternative is not None and alternative.objective > planned.result.objective * (1 + _SAME):
         margin = alternative.objective - planned.result.objective
         yield f"{margin:.4g} a second less for the next best partition would make it the best"
-
-
-def _solve_warnings(planned: Planned) -> Iterator[str]:
-    report = planned.fixed_point
-    if not report.converged:
-        yield (
-            f"batch and plan do not agree: up to {report.residual:.0%} apart after {report.passes} solves, "
-            "so latencies are less certain than the gap suggests"
-        )
-    if planned.result.deadline_hit:
-        yield "the wall clock ended the search: another run may find another plan"

@@ -1,27 +1,30 @@
 """The planner: a problem in, a certified RoutingPlan out; and any RoutingPlan in, judged the same way.
 
-Steps of ``make_plan``: (1) solve until speeds and batch agree, shares rounded to thousandths, (2) certify,
-(3) write the plan. ``assess_plan`` runs (2) on a plan that exists. Inputs: a ``Problem``, solver options.
-Output: a frozen ``Planned``. Pure: the clock for a deadline is injected with the options.
+Steps of ``make_plan``: (1) solve until speeds and batch agree, shares rounded to thousandths, (2) route what has no
+traffic, (3) certify, (4) write the plan. ``assess_plan`` runs (3) on a plan that exists. Inputs: a ``Problem``, solver
+options. Output: a frozen ``Planned``. Pure: the clock for a deadline is injected with the options.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from pydantic import ValidationError
 
 from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.api.routing_plan import RoutingPlan
 from kvplan_operator.model.problem import Problem
 from kvplan_operator.plan.agreement import MAX_SOLVES, agree
 from kvplan_operator.plan.binding import binding_constraints
-from kvplan_operator.plan.decision import contradictions, decision_from_plan
+from kvplan_operator.plan.decision import decision_from_plan
+from kvplan_operator.plan.derived import Difference, differences
 from kvplan_operator.plan.document import planned_batches, routing_plan
 from kvplan_operator.plan.forecast import Forecast, forecast
+from kvplan_operator.plan.idle import route_idle_classes
+from kvplan_operator.plan.no_plan import refuse_without_plan, unwritable
 from kvplan_solver.batch import implied_batch
 from kvplan_solver.certificate import Certificate, certify
-from kvplan_solver.errors import BackendError, InvalidInput
 from kvplan_solver.fixed_point import (
     ASSUMED_BATCH,
     TOLERANCE,
@@ -32,9 +35,12 @@ from kvplan_solver.fixed_point import (
     solve_with_batch,
 )
 from kvplan_solver.instance import Floats, Instance
-from kvplan_solver.result import Options, Result, Status
+from kvplan_solver.result import Options, Result
 from kvplan_solver.solve import solve
 from kvplan_solver.units import from_milli
+
+_NO_TIME = 1e-9
+"""Seconds that stand for a deadline that has passed; a limit of none at all is no limit to the solver."""
 
 __all__ = ["Planned", "assess_plan", "decision_from_plan", "make_plan", "solver_options"]
 
@@ -50,6 +56,7 @@ class Planned:
         fixed_point: how well batch and plan agree.
         certificate: holds, or names every broken rule.
         plan: the RoutingPlan.
+        differences: figures of the plan that do not follow from its decision; none where the planner made it.
     """
 
     problem: Problem
@@ -58,6 +65,7 @@ class Planned:
     fixed_point: FixedPointReport
     certificate: Certificate
     plan: RoutingPlan
+    differences: tuple[Difference, ...] = ()
 
     @property
     def forecast(self) -> Forecast:
@@ -86,14 +94,16 @@ def make_plan(problem: Problem, options: Options) -> Planned:
     """The best plan found for a problem.
 
     Raises:
-        InvalidInput: no plan exists at all (a floor on GPUs that the nodes cannot meet).
+        NoPlan: none exists at all (a floor on GPUs that the nodes cannot meet).
+        InvalidInput: a RoutingPlan cannot hold it: costs beyond its integers.
         EnumerationTooLarge: the literal method on too large a set of partitions.
         BackendError: the solver library failed.
     """
     passes = _Passes(options, _solves_expected(problem))
     agreed = agree(problem.instance, problem.curves, passes.solve, options.gap_target)
     instance, result = agreed.instance, passes.totalled(agreed.result)
-    _refuse(problem, result)
+    refuse_without_plan(problem, result)
+    result = route_idle_classes(instance, result)
     batches = {point.configuration: point.frozen for point in agreed.report.points}
     return Planned(
         problem=problem,
@@ -101,8 +111,15 @@ def make_plan(problem: Problem, options: Options) -> Planned:
         result=result,
         fixed_point=agreed.report,
         certificate=certify(instance, result, gap_target=options.gap_target),
-        plan=routing_plan(problem, instance, result, forecast(instance, result), batches),
+        plan=_written(problem, instance, result, batches),
     )
+
+
+def _written(problem: Problem, instance: Instance, result: Result, batches: Mapping[str, float]) -> RoutingPlan:
+    try:
+        return routing_plan(problem, instance, result, forecast(instance, result), batches)
+    except ValidationError as error:
+        raise unwritable(problem, error) from None
 
 
 def assess_plan(plan: RoutingPlan, problem: Problem) -> Planned:
@@ -116,8 +133,10 @@ def assess_plan(plan: RoutingPlan, problem: Problem) -> Planned:
     """
     result, instance, report = _at_its_own_batch(plan, problem)
     result = replace(result, binding=binding_constraints(instance, result))
-    broken = (*certify(instance, result).violations, *contradictions(plan, instance, result))
-    return Planned(problem, instance, result, report, Certificate(broken), plan)
+    stated = _stated_batch(plan, problem)
+    made_at = () if stated is None else (freeze(problem.instance, problem.curves, stated),)
+    wrong = differences(plan, problem, result, (instance, *made_at))
+    return Planned(problem, instance, result, report, certify(instance, result), plan, wrong)
 
 
 def _solves_expected(problem: Problem) -> int:
@@ -153,16 +172,7 @@ class _Passes:
         if limit is None or clock is None:
             return limit
         solves, self.left = max(1, self.left), self.left - 1
-        return max(0.0, limit - (clock() - self.began)) / solves
-
-
-def _refuse(problem: Problem, result: Result) -> None:
-    if result.status is Status.INFEASIBLE:
-        nodes = problem.fleet.spec.nodes
-        subject = f"ServingFleet {problem.fleet.metadata.name}"
-        raise InvalidInput(subject, "spec.nodes.minGpus", nodes.min_gpus, result.message)
-    if result.status is Status.ERROR:
-        raise BackendError(result.message)
+        return max(_NO_TIME, limit - (clock() - self.began)) / solves
 
 
 def _at_its_own_batch(plan: RoutingPlan, problem: Problem) -> tuple[Result, Instance, FixedPointReport]:

@@ -100,25 +100,30 @@ class _Repair:
 
     def repaired(self) -> Shares:
         """Shares without overload."""
-        over = self._overloaded()
+        over = np.flatnonzero(self._overloaded())
         while over.size:
             self._relieve(int(over[0]))
-            over = self._overloaded()
+            over = np.flatnonzero(self._overloaded())
         return self.shares
 
-    def _overloaded(self) -> NDArray[np.intp]:
-        """Configurations beyond a limit that still carry something, ascending."""
+    def _overloaded(self) -> Bools:
+        """Configurations beyond a limit that still carry something, length K."""
+        busy, full = self._limits_passed()
+        return np.asarray((busy | full) & self._carrying().any(axis=0))
+
+    def _limits_passed(self) -> tuple[Bools, Bools]:
+        """Configurations beyond u_max, and those beyond their memory (6e)."""
         rates = self.shares / MILLI * self.constants.rates[:, None]
         u = utilisation(rates, self.constants.T, self.groups, self.constants.slots)
         in_flight = concurrency(rates, self.constants.T, self.groups)
         cached = self.cached & (self.shares > 0)
         used = memory_tokens(self.instance, in_flight, self.reservation, cached)
         limit = 1 + TOLERANCE
-        over = (u > self.instance.max_utilisation * limit) | (used > self.capacity * limit)
-        return np.flatnonzero(over & (self._load_of(rates) > 0))
+        return np.asarray(u > self.instance.max_utilisation * limit), np.asarray(used > self.capacity * limit)
 
-    def _load_of(self, rates: Floats) -> Floats:
-        return np.asarray((rates * self.constants.T).sum(axis=0))
+    def _carrying(self) -> Bools:
+        """Where a share brings work, (I, K)."""
+        return np.asarray((self.shares > 0) & (self.constants.rates[:, None] * self.constants.T > 0))
 
     def _relieve(self, k: int) -> None:
         """Take one thousandth off configuration k."""
@@ -126,15 +131,17 @@ class _Repair:
         self.shares[i, k] -= 1
         for j in self._most_under_rounded(i, k):
             self.shares[i, j] += 1
-            if j not in self._overloaded():
+            if not self._overloaded()[j]:
                 return
             self.shares[i, j] -= 1
 
     def _most_over_rounded(self, k: int) -> int:
-        held = effective_tokens(self.instance, self.reservation, self.cached)[:, k]
-        weighs = (self.shares[:, k] > 0) & (self.constants.rates * self.constants.T[:, k] * held > 0)
-        excess = np.where(weighs, self.shares[:, k] - self.exact[:, k], -np.inf)
-        return int(np.argmax(excess))
+        """A class whose share relieves k: one that holds memory if memory alone is short, else any with work."""
+        busy, _ = self._limits_passed()
+        carrying = self._carrying()[:, k]
+        holding = carrying & (effective_tokens(self.instance, self.reservation, self.cached)[:, k] > 0)
+        relieves = carrying if busy[k] or not holding.any() else holding
+        return int(np.argmax(np.where(relieves, self.shares[:, k] - self.exact[:, k], -np.inf)))
 
     def _most_under_rounded(self, i: int, k: int) -> list[int]:
         sanctioned = [j for j in np.flatnonzero(self.exact[i] > 0).tolist() if j != k]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from kvplan_operator.model.problem import PlanningInputs
 from kvplan_operator.plan import what_if_changes as changes_to
-from kvplan_operator.plan.what_if_changes import Change, Kind, Topic
+from kvplan_operator.plan.what_if_changes import Change, Kind, Topic, bounded
 from kvplan_solver.errors import InvalidInput
 
 __all__ = ["FORMS", "Change", "Kind", "Topic", "apply_changes", "parse_change"]
@@ -38,7 +38,7 @@ def parse_change(text: str) -> Change:
     """One change from its text.
 
     Raises:
-        InvalidInput: the text has none of the allowed forms, which are listed.
+        InvalidInput: the text has none of the allowed forms, which are listed, or its number is too large.
     """
     for pattern, topic, kind in _PATTERNS:
         found = re.fullmatch(pattern, text.strip())
@@ -46,7 +46,7 @@ def parse_change(text: str) -> Change:
             parts = found.groupdict()
             value = float(parts.get("value") or 0)
             scale = 0.001 if parts.get("unit") == "ms" else 1.0
-            return Change(topic, parts.get("name") or "", kind, value * scale, text.strip())
+            return bounded(Change(topic, parts.get("name") or "", kind, value * scale, text.strip()))
     raise InvalidInput("what-if", "change", text, f"use one of {', '.join(FORMS)}")
 
 

@@ -58,8 +58,35 @@ class Change:
     text: str
 
 
+LARGEST: dict[Topic, tuple[int, str]] = {
+    Topic.GPUS: (4_096, "GPUs"),
+    Topic.RATE: (1_000_000, "requests per second, or as a factor"),
+    Topic.SLO: (31_536_000, "seconds, which is a year"),
+    Topic.LENGTHS: (1_000_000, "times the lengths"),
+    Topic.RATIO: (1_000_000, "unused tokens"),
+}
+"""The largest value of each topic with its unit: what the API takes, and for GPUs what is planned in seconds."""
+
+
+_SHOWN = 80
+"""Characters of a change that a message repeats."""
+
+
+def bounded(change: Change) -> Change:
+    """The change itself.
+
+    Raises:
+        InvalidInput: its value is beyond ``LARGEST``.
+    """
+    limit, unit = LARGEST.get(change.topic, (0, ""))
+    if abs(change.value) > limit:
+        raise _refuse(change, f"use at most {limit} {unit}")
+    return change
+
+
 def _refuse(change: Change, remedy: str) -> InvalidInput:
-    return InvalidInput("what-if", change.topic.value, change.text, remedy)
+    shown = change.text if len(change.text) <= _SHOWN else f"{change.text[:_SHOWN]}…"
+    return InvalidInput("what-if", change.topic.value, shown, remedy)
 
 
 def gpus(inputs: PlanningInputs, change: Change) -> PlanningInputs:
@@ -73,6 +100,8 @@ def gpus(inputs: PlanningInputs, change: Change) -> PlanningInputs:
     target = int(change.value) if change.kind is Kind.SET else now + int(change.value)
     if target < 1:
         raise _refuse(change, f"leave at least one GPU; the fleet may use {now} now")
+    if target > max(now, LARGEST[Topic.GPUS][0]):
+        raise _refuse(change, f"use at most {LARGEST[Topic.GPUS][0]} GPUs in all; the fleet may use {now} now")
     nodes = inputs.fleet.spec.nodes
     if nodes.max_gpus is not None:
         moved = nodes.model_copy(update={"max_gpus": max(1, nodes.max_gpus + target - now)})
@@ -117,6 +146,7 @@ def rate(inputs: PlanningInputs, change: Change) -> PlanningInputs:
     value = change.value
     if change.kind is Kind.TIMES:
         value *= _known_rate(inputs, request_class, change)
+        bounded(replace(change, value=value))
     arrivals = request_class.spec.arrivals
     changed = arrivals.model_copy(update={"requests_per_second_milli": to_milli(value)})
     return _with_class(inputs, request_class, change, arrivals=changed)

@@ -3,7 +3,11 @@
 In: new rates, the fleet as it is now, the plan in force. Out: a :class:`KeyPlan` whose largest relative load
 is at most U = (1+ε)·(that of a fresh LPT), with few moved pairs. Keeps every valid pair, places the missing
 (planned backup first), moves and swaps, then re-places the m hottest and m coldest destinations with m
-doubling; m = R is the fresh LPT itself, so the bound always holds. Source: 03-cacheroute §2.
+doubling; m = R is the fresh LPT itself, so the bound holds while no key lacks a place.
+
+Under ``Admission.BYTES`` it can be missed by a little (1 % seen): where the limits are tight, the kept places
+can leave a key without one that a fresh LPT would place, and its traffic then goes cold over the destinations
+of its class, which the bound does not count. Source: 03-cacheroute §2.
 """
 
 import numpy as np

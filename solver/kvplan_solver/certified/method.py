@@ -20,7 +20,7 @@ from kvplan_solver.certified.search import Search
 from kvplan_solver.certified.stopwatch import Stopwatch
 from kvplan_solver.cost import Coefficients
 from kvplan_solver.instance import Floats, Instance
-from kvplan_solver.packing import any_partition, fits
+from kvplan_solver.packing import any_partition, fits, most_groups
 from kvplan_solver.queueing import waiting_seconds
 from kvplan_solver.result import Options, Result
 
@@ -119,7 +119,7 @@ class _Run:
 
     def _fitting(self, candidate: Candidate) -> tuple[int, ...]:
         """The candidate's z, with its largest groups dropped until the rest fits the nodes."""
-        groups = list(candidate.groups)
+        groups = [min(z, int(most)) for z, most in zip(candidate.groups, most_groups(self.instance), strict=True)]
         order = sorted(range(len(groups)), key=lambda k: (-self.instance.configurations[k].gpus, k))
         while not fits(self.instance, groups) and any(groups):
             largest = next(k for k in order if groups[k])

@@ -83,7 +83,8 @@ class Relaxation:
         col, c = self.columns, self.constants
         costs, upper = self._costs(), np.full(col.total, np.inf)
         upper[: col.pairs] = c.rates[self.i_of]
-        upper[col.z : col.slack] = self.most if integer else np.inf  # the GPU rows imply it; their duals price it
+        # Without a cap on groups the GPU rows imply the LP's limits, and their duals price a GPU.
+        upper[col.z : col.slack] = self.most if integer or self.instance.max_groups else np.inf
         untracked = ~self.tracked[self.k_of]
         for start in (col.deficit, col.extra):
             upper[start : start + col.pairs][untracked] = 0.0

@@ -19,7 +19,8 @@ def _placeable(instance: Instance) -> Iterator[tuple[int, ...]]:
     budget = free if instance.max_gpus is None else min(free, instance.max_gpus)
     gpus = [k.tensor_parallel * k.pipeline_parallel for k in instance.configurations]
     nodes = tuple((node.gpu_product, node.free_gpus) for node in instance.nodes)
-    for z in product(*(range(budget // size + 1) for size in gpus)):
+    most = budget if instance.max_groups is None else instance.max_groups
+    for z in product(*(range(min(budget // size, most) + 1) for size in gpus)):
         used = sum(n * size for n, size in zip(z, gpus, strict=True))
         if instance.min_gpus <= used <= budget and _fits(nodes, _items(instance, z)):
             yield z

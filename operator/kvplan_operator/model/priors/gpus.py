@@ -116,7 +116,7 @@ def _by_name(name: str) -> GpuPreset:
     for gpu in GPU_PRESETS:
         if gpu.name == name.lower():
             return gpu
-    raise InvalidInput("ServingFleet", "nodes.gpuPreset", name, _remedy())
+    raise InvalidInput("ServingFleet", "spec.nodes.gpuPreset", name, _remedy())
 
 
 def _remedy() -> str:

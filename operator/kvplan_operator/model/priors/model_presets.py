@@ -28,6 +28,7 @@ class ModelFacts:
         weight_dtype: format of the weights.
         kv_dtype: format of the cached keys and values.
         snapshot_model: the estimator's name; empty where it has none or a fact differs from the preset.
+        attention_heads: query heads; 0 is unknown.
     """
 
     name: str
@@ -40,6 +41,7 @@ class ModelFacts:
     weight_dtype: WeightDtype
     kv_dtype: KvDtype
     snapshot_model: str = ""
+    attention_heads: int = 0
 
     def kv_bytes_per_token(self, tensor_parallel: int) -> float:
         """Bytes one token takes over a whole group: a rank never holds less than one KV head."""
@@ -65,6 +67,7 @@ def _bf16(
     parameters: int,
     layers: int,
     *,
+    attention_heads: int,
     kv_heads: int = 8,
     active_parameters: int | None = None,
     snapshot_model: str = "",
@@ -81,6 +84,7 @@ def _bf16(
         weight_dtype=WeightDtype.BF16,
         kv_dtype=KvDtype.BF16,
         snapshot_model=snapshot_model,
+        attention_heads=attention_heads,
     )
 
 
@@ -88,23 +92,24 @@ LLAMA_70B = "meta-llama/Meta-Llama-3.1-70B"
 
 MODEL_PRESETS = (
     ModelPreset(
-        _bf16(LLAMA_70B, 70_553_706_496, 80, snapshot_model=LLAMA_70B),
+        _bf16(LLAMA_70B, 70_553_706_496, 80, attention_heads=64, snapshot_model=LLAMA_70B),
         _config("meta-llama--Meta-Llama-3.1-70B"),
         ("Llama-3.1-70B", "Llama-3.1-70B-Instruct", "Meta-Llama-3.1-70B-Instruct"),
     ),
     ModelPreset(
         _bf16(
-            "meta-llama/Meta-Llama-3.1-8B", 8_030_261_248, 32, snapshot_model="meta-llama/Meta-Llama-3.1-8B"
+            "meta-llama/Meta-Llama-3.1-8B", 8_030_261_248, 32,
+            attention_heads=32, snapshot_model="meta-llama/Meta-Llama-3.1-8B",
         ),
         _config("meta-llama--Meta-Llama-3.1-8B"),
         ("Llama-3.1-8B", "Llama-3.1-8B-Instruct", "Meta-Llama-3.1-8B-Instruct"),
     ),
     ModelPreset(
-        _bf16("meta-llama/Llama-3.3-70B-Instruct", 70_553_706_496, 80, snapshot_model=LLAMA_70B),
-        "the dimensions of Llama 3.1 70B (80 layers, 8 KV heads, hidden size 8192, feed-forward 28672)",
+        _bf16("meta-llama/Llama-3.3-70B-Instruct", 70_553_706_496, 80, attention_heads=64, snapshot_model=LLAMA_70B),
+        "the dimensions of Llama 3.1 70B (80 layers, 64 heads, 8 KV heads, hidden size 8192, feed-forward 28672)",
     ),
     ModelPreset(
-        _bf16("mistralai/Mistral-7B-v0.1", 7_241_732_096, 32),
+        _bf16("mistralai/Mistral-7B-v0.1", 7_241_732_096, 32, attention_heads=32),
         "arXiv 2310.06825, table 1",
         ("Mistral-7B-Instruct-v0.1", "Mistral-7B-Instruct-v0.2"),
     ),
@@ -120,22 +125,23 @@ MODEL_PRESETS = (
             weight_dtype=WeightDtype.FP8,
             kv_dtype=KvDtype.FP8,
             snapshot_model="nvidia/Llama-3.1-70B-Instruct-FP8",
+            attention_heads=64,
         ),
         _config("nvidia--Llama-3.1-70B-Instruct-FP8"),
     ),
     ModelPreset(
         _bf16(
             "Qwen/Qwen3-30B-A3B", 30_532_122_624, 48,
-            kv_heads=4, active_parameters=3_353_032_704, snapshot_model="Qwen/Qwen3-30B-A3B",
+            attention_heads=32, kv_heads=4, active_parameters=3_353_032_704, snapshot_model="Qwen/Qwen3-30B-A3B",
         ),
         _config("Qwen--Qwen3-30B-A3B"),
     ),
     ModelPreset(
-        _bf16("Qwen/Qwen3-32B", 32_762_123_264, 64, snapshot_model="Qwen/Qwen3-32B"),
+        _bf16("Qwen/Qwen3-32B", 32_762_123_264, 64, attention_heads=64, snapshot_model="Qwen/Qwen3-32B"),
         _config("Qwen--Qwen3-32B"),
     ),
     ModelPreset(
-        _bf16("Qwen/Qwen3-8B", 8_190_735_360, 36, snapshot_model="Qwen/Qwen3-8B"),
+        _bf16("Qwen/Qwen3-8B", 8_190_735_360, 36, attention_heads=32, snapshot_model="Qwen/Qwen3-8B"),
         _config("Qwen--Qwen3-8B"),
     ),
 )  # fmt: skip

@@ -26,8 +26,23 @@ def resolve_model(model: Model) -> ModelFacts:
     if preset is not None:
         return _overridden(preset.facts, model)
     if model.preset is not None:
-        raise InvalidInput("ServingFleet", "model.preset", model.preset, f"use one of {preset_names()}")
+        raise InvalidInput("ServingFleet", "spec.model.preset", model.preset, f"use one of {preset_names()}")
     return _from_numbers(model)
+
+
+def uneven_heads(model: Model, tensor_parallel: int) -> str:
+    """Why an engine cannot split the model's heads over so many GPUs; empty where it can, or nobody knows the heads.
+
+    Attention heads are dealt out evenly; KV heads too, or each is copied to equally many GPUs.
+    """
+    preset = find_preset(model.preset or model.name or "")
+    kv_heads = model.kv_heads or (preset.facts.kv_heads if preset else None)
+    attention = preset.facts.attention_heads if preset else 0
+    if attention % tensor_parallel:
+        return f"tensorParallel {tensor_parallel} does not divide the model's {attention} attention heads"
+    if kv_heads and kv_heads % tensor_parallel and tensor_parallel % kv_heads:
+        return f"tensorParallel {tensor_parallel} neither divides the model's {kv_heads} KV heads nor is a multiple"
+    return ""
 
 
 def _overridden(preset: ModelFacts, model: Model) -> ModelFacts:
@@ -54,7 +69,7 @@ def _from_numbers(model: Model) -> ModelFacts:
     layers, kv_heads, head_dim = model.layers, model.kv_heads, model.head_dim
     sized = model.parameters_billions is not None or model.weights_bytes is not None
     if layers is None or kv_heads is None or head_dim is None or not sized:
-        raise InvalidInput("ServingFleet", "model.name", model.name, _missing(model, sized))
+        raise InvalidInput("ServingFleet", "spec.model.name", model.name, _missing(model, sized))
     weight_dtype = _or(model.weight_dtype, WeightDtype.BF16)
     by_bytes = _or(model.weights_bytes, 0) * 8 / BITS[weight_dtype]
     parameters = _parameters(model, by_bytes)
@@ -85,7 +100,7 @@ def _weights(model: Model, parameters: float, weight_dtype: str) -> float:
 
 def _missing(model: Model, sized: bool) -> str:
     sizes = {"layers": model.layers, "kvHeads": model.kv_heads, "headDim": model.head_dim}
-    absent = [f"model.{name}" for name, value in sizes.items() if value is None]
+    absent = [f"spec.model.{name}" for name, value in sizes.items() if value is None]
     if not sized:
-        absent.append("model.parametersBillions or model.weightsBytes")
-    return f"no preset knows this model: set {', '.join(absent)}, or model.preset to one of {preset_names()}"
+        absent.append("spec.model.parametersBillions or spec.model.weightsBytes")
+    return f"no preset knows this model: set {', '.join(absent)}, or spec.model.preset to one of {preset_names()}"

@@ -76,12 +76,15 @@ def _parts(index: Index, shards: Mapping[str, bytes], numbers: dict[Home, int]) 
 
 def _inline_part(inline: Mapping[str, Any], hash_bits: int, numbers: dict[Home, int]) -> list[int]:
     homes = [Home(tuple(entry["destinations"]), entry.get("backup")) for entry in inline["homes"]]
+    for home in homes:
+        if home.fault:
+            raise TableRefused(RefusalReason.MALFORMED_INDEX, f"inline home {home.order!r:.80}: {home.fault}")
     shift = KEY_BITS - hash_bits
     packed: list[int] = []
-    for text, home in inline["keys"].items():
-        if home >= len(homes):
-            raise TableRefused(RefusalReason.MALFORMED_INDEX, f"inline key {text} has no home {home}")
-        number = numbers.setdefault(homes[home], len(numbers))
+    for text, home_number in inline["keys"].items():
+        if home_number >= len(homes):
+            raise TableRefused(RefusalReason.MALFORMED_INDEX, f"inline key {text} has no home {home_number}")
+        number = numbers.setdefault(homes[home_number], len(numbers))
         packed.append(int(text, 16) >> shift << _HOME_BITS | number)
     return packed
 

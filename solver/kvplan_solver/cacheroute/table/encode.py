@@ -19,6 +19,7 @@ from kvplan_solver.cacheroute.table.index import (
     TOP_KEYS_MAX,
     write_index,
 )
+from kvplan_solver.cacheroute.table.rows import check_rows
 from kvplan_solver.cacheroute.table.shard import HASH_BITS, SHARD_BYTES_MAX, Group, Shard, encode_shard
 from kvplan_solver.cacheroute.table.values import KEY_BITS, Home, TableKeys
 from kvplan_solver.errors import InvalidInput
@@ -73,9 +74,9 @@ def encode_table(
         inline_keys_max: up to this many keys go into the index itself, at most 4,000 and half of its bytes.
 
     Raises:
-        InvalidInput: the head breaks the schema, columns differ in length, or the index grows too large.
+        InvalidInput: the head or a row breaks the format, or the index grows too large.
     """
-    _check(keys)
+    check_rows(keys)
     fits_inline = len(keys.hashes) <= min(inline_keys_max, INLINE_KEYS_MAX) and _inline_bytes(keys) <= _INLINE_BYTES_MAX
     hash_bits = KEY_BITS if fits_inline else stored_hash_bits(len(keys.hashes))
     kept, collided = _without_collisions(keys, hash_bits)
@@ -93,12 +94,6 @@ def stored_hash_bits(keys: int) -> int:
     return next(bits for bits in HASH_BITS if bits == KEY_BITS or keys <= 1 << bits - _FALSE_MATCH_BITS)
 
 
-def _check(keys: TableKeys) -> None:
-    lengths = {len(keys.hashes), len(keys.rates), len(keys.home_of)}
-    if len(lengths) != 1:
-        raise InvalidInput("table keys", "column lengths", sorted(lengths), "give one row per key")
-
-
 def _without_collisions(keys: TableKeys, hash_bits: int) -> tuple[dict[int, int], tuple[int, ...]]:
     """Stored hash → row, the hotter row winning; and the hashes of the rows that lost."""
     shift = KEY_BITS - hash_bits
@@ -109,15 +104,11 @@ def _without_collisions(keys: TableKeys, hash_bits: int) -> tuple[dict[int, int]
     shared = {value for value, count in Counter(stored).items() if count > 1}
     rivals = sorted(
         (row for row, value in enumerate(stored) if value in shared),
-        key=lambda row: (-keys.rates[row], keys.hashes[row], _order(keys.homes[keys.home_of[row]])),
+        key=lambda row: (-keys.rates[row], keys.hashes[row], keys.homes[keys.home_of[row]].order),
     )
     winners: dict[int, int] = {}
     lost = [keys.hashes[row] for row in rivals if winners.setdefault(stored[row], row) != row]
     return rows | winners, tuple(sorted(lost))
-
-
-def _order(home: Home) -> tuple[tuple[str, ...], str]:
-    return home.destinations, home.backup or ""
 
 
 def _groups(keys: TableKeys, kept: Mapping[int, int]) -> list[Group]:
@@ -129,7 +120,7 @@ def _groups(keys: TableKeys, kept: Mapping[int, int]) -> list[Group]:
     merged: dict[Home, list[int]] = {}
     for number, hashes in members.items():
         merged.setdefault(keys.homes[number], []).extend(hashes)
-    return [Group(home, sorted(merged[home])) for home in sorted(merged, key=_order)]
+    return [Group(home, sorted(merged[home])) for home in sorted(merged, key=lambda home: home.order)]
 
 
 def _inline(keys: TableKeys, kept: Mapping[int, int]) -> dict[str, Any]:

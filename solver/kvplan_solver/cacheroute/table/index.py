@@ -14,6 +14,7 @@ from typing import Any
 from kvplan_solver.cacheroute.table.refused import RefusalReason, TableRefused
 from kvplan_solver.cacheroute.table.shape import Dictionary, Listing, OneOf, Record, Text, Whole
 from kvplan_solver.cacheroute.table.shard import SHARD_BYTES_MAX
+from kvplan_solver.cacheroute.table.values import SLOT_LONGEST, SLOT_PATTERN
 from kvplan_solver.errors import InvalidInput
 
 FORMAT = 1
@@ -26,7 +27,7 @@ _NO_CHECKSUM = "0" * 64
 _CHECKSUM = re.compile(r'"checksum":\s*"([0-9a-f]{64})"')
 
 _NAME = Text(253, r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?")
-_SLOT = Text(253, r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?-[0-9]+")
+_SLOT = Text(SLOT_LONGEST, SLOT_PATTERN)
 _SHA256 = Text(64, r"[0-9a-f]{64}")
 _KEY = Text(16, r"[0-9a-f]{16}")
 _MILLI = Whole(0, 1_000)

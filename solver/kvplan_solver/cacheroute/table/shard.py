@@ -6,6 +6,7 @@ Nothing is compressed: hashes do not compress, the bytes would depend on the com
 reader needs no guard against decompression bombs (no byte can stand for more than one key).
 """
 
+import re
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from itertools import accumulate, pairwise
 
 from kvplan_solver.cacheroute.table import varint
 from kvplan_solver.cacheroute.table.refused import RefusalReason, TableRefused
-from kvplan_solver.cacheroute.table.values import Home
+from kvplan_solver.cacheroute.table.values import SLOT_LONGEST, SLOT_PATTERN, Home
 
 SHARD_BYTES_MAX = 1_048_576
 """Decoded bytes a ConfigMap may hold."""
@@ -93,6 +94,7 @@ def decode_shard(data: bytes) -> Shard:
     _require(position == len(data), f"{len(data) - position} bytes after the last group")
     shard = Shard(hash_bits, prefix_bits, prefix, tuple(groups))
     _check_suffixes(shard)
+    _require(_ascending([group.home.order for group in groups]), "homes not ascending")
     return shard
 
 
@@ -126,14 +128,13 @@ def _read_group(data: bytes, position: int, slots: Sequence[str]) -> tuple[Group
     (size,), position = varint.read(data, position, 1)
     _require(size >= 1, "a group without destinations")
     (*destinations, backup), position = varint.read(data, position, size + 1)
-    _require(_ascending(destinations), "destinations of a group not ascending")
-    _require(destinations[-1] < len(slots) and backup <= len(slots), "a slot number out of range")
-    _require(backup == 0 or backup - 1 not in destinations, "a backup that is a destination")
+    _require(max(destinations) < len(slots) and backup <= len(slots), "a slot number out of range")
+    home = Home(tuple(slots[d] for d in destinations), slots[backup - 1] if backup else None)
+    _require(not home.fault, home.fault)
     (keys,), position = varint.read(data, position, 1)
     _require(keys >= 1, "a group without keys")
     deltas, position = varint.read(data, position, keys)
     suffixes = list(accumulate(deltas, lambda last, delta: last + delta + 1))
-    home = Home(tuple(slots[d] for d in destinations), slots[backup - 1] if backup else None)
     return Group(home, suffixes), position
 
 
@@ -147,15 +148,17 @@ def _check_count(what: str, count: int, room: int) -> None:
     _require(count <= room, f"{count} {what} announced in {room} bytes")
 
 
-def _ascending(values: Sequence[int] | Sequence[str]) -> bool:
+def _ascending(values: Sequence[str] | Sequence[tuple[tuple[str, ...], str]]) -> bool:
     return all(a < b for a, b in pairwise(values))  # type: ignore[operator]
 
 
 def _text(name: bytes) -> str:
     try:
-        return name.decode()
+        text = name.decode()
     except UnicodeDecodeError:
         raise TableRefused(RefusalReason.MALFORMED_SHARD, f"slot name {name!r} is not UTF-8") from None
+    _require(len(text) <= SLOT_LONGEST and re.fullmatch(SLOT_PATTERN, text) is not None, f"slot name {text!r:.80}")
+    return text
 
 
 def _require(condition: bool, detail: str) -> None:

@@ -4,6 +4,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 KEY_BITS = 64
@@ -11,12 +12,31 @@ KEY_BITS = 64
 
 NO_BACKUP = -1
 
+SLOT_PATTERN = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?-[0-9]+"
+"""Names of slots: a configuration and a number."""
+SLOT_LONGEST = 253
+"""Characters of a slot's name at most."""
+
 
 class Home(NamedTuple):
     """Where a key lives: its destinations (slots, ascending) and the planned backup of a single replica."""
 
     destinations: tuple[str, ...]
     backup: str | None
+
+    @property
+    def fault(self) -> str:
+        """The rule that this home breaks; empty where it breaks none. The names themselves are not looked at."""
+        if not self.destinations:
+            return "a home needs a destination"
+        if any(a >= b for a, b in pairwise(self.destinations)):
+            return "destinations must be ascending, each once"
+        return "a backup must not be a destination" if self.backup in self.destinations else ""
+
+    @property
+    def order(self) -> tuple[tuple[str, ...], str]:
+        """Where it stands among other homes."""
+        return self.destinations, self.backup or ""
 
 
 @dataclass(frozen=True, eq=False)
