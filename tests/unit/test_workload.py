@@ -160,9 +160,9 @@ WRONG_OPTIONS: dict[str, dict[str, float]] = {
 
 
 WRONG_TRACES: dict[str, tuple[dict[str, object], list[float], str]] = {
-    "no requests": ({}, [], "no requests"),
+    "no requests": ({}, [], "holds no request"),
     "a NaN length": ({}, [1.0, float("nan")], "NaN"),
-    "unsorted times": ({"arrival_seconds": np.array([2.0, 1.0])}, [1, 2], "unsorted"),
+    "unsorted times": ({"arrival_seconds": np.array([2.0, 1.0])}, [1, 2], "out of order"),
     "a prompt too few": ({"prompt_tokens": np.array([2.0])}, [1, 2], "one value per request"),
     "a negative prompt": ({"prompt_tokens": np.array([2.0, -1.0])}, [1, 2], "negative"),
 }
