@@ -28,6 +28,8 @@ _NODES = 400
 _CELL_NODES = 300
 _MOST_CELL_COLUMNS = 800
 _REJECTED = 1e-6
+_MOST_FINISHED_PAIRS = 1_000
+"""Beyond these, dropping groups that do not pay and the last fractions of a per cent cost more than they are worth."""
 _SEARCH_WORK = 120_000  # linear programs × pairs
 
 
@@ -149,9 +151,11 @@ class _Run:
         if not self._gap_met() and not self.watch.out_of_time():
             self._refine_bound()
             self.outcome.record("refined bound", self.search.best.objective if self.search.best else np.inf)
-        self.search.trim()
-        self.search.finish()
         self.watch.lap("search")
+        if self.bounder.linear.columns.pairs <= _MOST_FINISHED_PAIRS:
+            self.search.trim()
+            self.search.finish()
+        self.watch.lap("finish")
 
     def _refine_bound(self) -> None:
         """Waiting cells, where latency costs something and the problem is small."""
