@@ -10,6 +10,7 @@ Groups stay where they run as far as the rest still fits. Pure: reads the instan
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -37,6 +38,7 @@ class ChunkRow:
     limit: int
 
 
+@lru_cache(maxsize=16)  # asked for every partition tried; instances are compared by identity
 def chunk_rows(instance: Instance) -> tuple[ChunkRow, ...]:
     """All chunk rows of the instance, for the solver's master problem and the certificate."""
     return tuple(
