@@ -64,11 +64,6 @@ class Coefficients:
         return np.array([c.rejection_weight for c in self.instance.classes])
 
     @cached_property
-    def input_p95(self) -> Floats:
-        """Lin in r, tokens, (I,)."""
-        return np.array([float(c.input_tokens_p95) for c in self.instance.classes])
-
-    @cached_property
     def gpu_cost(self) -> Floats:
         """c_gpu·τ·p·T/S per request, (I, K)."""
         return np.asarray(self.instance.gpu_second_cost * (self.gpus / self.slots)[None, :] * self.T)

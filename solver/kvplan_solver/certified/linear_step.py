@@ -16,6 +16,7 @@ from kvplan_solver.certified.relaxation import Relaxation
 from kvplan_solver.certified.rows import RowBuilder
 from kvplan_solver.instance import Floats
 from kvplan_solver.memory import prefix_tokens
+from kvplan_solver.queueing import utilisation
 
 Ints = NDArray[np.int64]
 
@@ -86,8 +87,7 @@ class LinearStep:
     def _point(self, at: Decision) -> _Point:
         c = self.constants
         X = at.routing * c.rates[:, None]
-        room = self.z * c.slots
-        u = np.where(room > 0, (X * c.T).sum(axis=0) / np.where(room > 0, room, 1.0), 0.0)
+        u = utilisation(X, c.T, self.z, c.slots)
         total, level, slope = X.sum(axis=0), u**2 / (1 - u), (2 * u - u**2) / (1 - u) ** 2
         busy = np.where(total > 0, total, 1.0)
         W = np.where(total > 0, c.v * self.z * level / busy, self._first_wait())

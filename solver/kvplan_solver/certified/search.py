@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kvplan_solver.backends.highs import Solution
 from kvplan_solver.certified.bound import Bounder, group_prices
 from kvplan_solver.certified.decision import Decision, Pricer
 from kvplan_solver.certified.polish import Polisher
@@ -57,24 +56,23 @@ class Search:
             self._priced.add(groups)
             self._offer(self.pricer.decide(groups, nothing))
 
-    def consider(self, groups: tuple[int, ...], rates: Floats | None = None) -> Solution | None:
-        """Price one partition from its own relaxation (and from given rates); returns that solution."""
+    def consider(self, groups: tuple[int, ...], rates: Floats | None = None) -> None:
+        """Price one partition from its own relaxation (and from given rates)."""
         if len(groups) != len(self.instance.configurations) or not fits(self.instance, groups):
-            return None
+            return
         solution = self.bounder.at(groups)
         self.evaluated += 1
         if solution is None:
-            return None
+            return
         linear = self.bounder.linear
         starts = [linear.rates_of(solution.values)]
         if rates is not None:
             starts.append(rates)
         if groups in self._priced and rates is None:
-            return solution
+            return
         self._priced.add(groups)
         for start in starts:
             self._offer(self._decide(groups, start))
-        return solution
 
     def _decide(self, groups: tuple[int, ...], rates: Floats, give_up_above: float = np.inf) -> Decision | None:
         decision = self.pricer.decide(groups, rates)
