@@ -11,8 +11,9 @@ from e2e.harness.simulated_nodes import sample_nodes
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marker here: only this folder's tests carry it."""
+    """Declare the markers here: only this folder's tests carry them."""
     config.addinivalue_line("markers", "e2e: needs a real control plane (`make e2e`)")
+    config.addinivalue_line("markers", "smoke: one of the few that stand for the others on every change")
 
 
 @pytest.fixture(scope="session")

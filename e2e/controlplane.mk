@@ -1,11 +1,20 @@
 # A real control plane (e2e/README.md). Included by the Makefile, which sets BIN and has the target `setup`.
-.PHONY: controlplane cluster e2e
+.PHONY: controlplane gitops-tools cluster e2e e2e-smoke e2e-vllm
 
 controlplane: setup ## Build Kubernetes, etcd and kwok once (minutes; found again in .cache afterwards)
 	@$(BIN)/python -m e2e.harness.build
+
+gitops-tools: setup ## Build Flux's source- and kustomize-controller and helm once (the slow tier needs them)
+	@$(BIN)/python -m e2e.harness.build source-controller kustomize-controller helm
 
 cluster: controlplane ## A real control plane with 3 nodes of 8 GPUs to try; Ctrl-C removes it
 	@exec $(BIN)/python -m e2e.harness.bed $(CLUSTER_FLAGS)
 
 e2e: controlplane ## The tests on the real control plane
-	@$(BIN)/pytest -m "not slow" e2e/tests e2e/crds e2e/contract
+	@$(BIN)/pytest -m "not slow" e2e/tests e2e/crds e2e/contract e2e/operator e2e/router
+
+e2e-smoke: controlplane ## A few of them, which stand for the others
+	@$(BIN)/pytest -m smoke e2e/tests e2e/crds e2e/contract e2e/operator e2e/router
+
+e2e-vllm: setup ## The tests on the real vLLM on a CPU (installs 6 GB once)
+	@$(BIN)/pytest e2e/vllm

@@ -20,6 +20,7 @@ def managers(document: Object) -> dict[str, str]:
     return {entry["manager"]: entry["operation"] for entry in document["metadata"]["managedFields"]}
 
 
+@pytest.mark.smoke
 async def test_a_field_of_another_manager_is_refused_and_its_owner_is_named(
     client: Client, place: str, name: str
 ) -> None:

@@ -99,6 +99,7 @@ async def test_replacing_what_is_gone_is_not_found_and_applying_makes_it(client:
     assert (await client.apply(path, fleet(name))).code == 201
 
 
+@pytest.mark.smoke
 async def test_of_two_who_take_a_lease_one_is_refused(client: Client, place: str, name: str) -> None:
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{place}/leases"
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}}

@@ -14,6 +14,7 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 LARGEST_CONFIG_MAP = 1024 * 1024
 
 
+@pytest.mark.smoke
 async def test_a_watch_from_a_list_tells_every_later_change_in_order(client: Client, place: str, name: str) -> None:
     await client.create(fleets(place), fleet(f"{name}-old"))
     listed = (await client.get(fleets(place))).body

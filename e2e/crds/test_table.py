@@ -18,6 +18,7 @@ VALID, WRONG = valid_cases(), wrong_cases()
 STRICT = {"dryRun": "All", "fieldValidation": "Strict"}
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("case", VALID, ids=str)
 def test_what_is_right_is_accepted_and_served_with_the_defaults_of_the_types(api: Api, case: Case) -> None:
     answer = api.create(case.document, "default", **STRICT)
@@ -27,6 +28,7 @@ def test_what_is_right_is_accepted_and_served_with_the_defaults_of_the_types(api
     assert parse_object(answer.body).spec == typed.spec
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("case", WRONG, ids=str)
 def test_what_is_wrong_is_refused_in_these_words(api: Api, case: Case) -> None:
     answer = api.create(case.document, "default", **STRICT)

@@ -104,8 +104,29 @@ PROMETHEUS = Recipe(
     tags=("remove_all_sd", "enable_kubernetes_sd"),
 )
 
+SOURCE_CONTROLLER = Recipe(
+    name="source-controller",
+    version_of="github.com/fluxcd/source-controller",
+    packages={"source-controller": "github.com/fluxcd/source-controller"},
+    version_variables={},
+)
+KUSTOMIZE_CONTROLLER = Recipe(
+    name="kustomize-controller",
+    version_of="github.com/fluxcd/kustomize-controller",
+    packages={"kustomize-controller": "github.com/fluxcd/kustomize-controller"},
+    version_variables={},
+)
+HELM = Recipe(
+    name="helm",
+    version_of="helm.sh/helm/v4",
+    packages={"helm": "helm.sh/helm/v4/cmd/helm"},
+    version_variables={"helm.sh/helm/v4/internal/version.version": "{version}"},
+)
+
 CONTROL_PLANE = (ETCD, KWOK, KUBERNETES)
-ALL = (*CONTROL_PLANE, PROMETHEUS)
+GITOPS = (SOURCE_CONTROLLER, KUSTOMIZE_CONTROLLER, HELM)
+"""What the slow tier installs with: minutes of building that the other tests do not need."""
+ALL = (*CONTROL_PLANE, PROMETHEUS, *GITOPS)
 
 
 def recipe_for(binary: str) -> Recipe:

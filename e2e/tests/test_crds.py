@@ -16,6 +16,7 @@ KINDS = {"requestclasses": "RequestClass", "routingplans": "RoutingPlan", "servi
 MANIFESTS = sorted(SAMPLES.rglob("*.yaml"))
 
 
+@pytest.mark.smoke
 def test_the_api_server_serves_the_three_kinds_with_their_short_names(cluster: Cluster) -> None:
     listed = cluster.kubectl("api-resources", "--api-group=kvplan.dev", "--no-headers", "--categories=kvplan")
     rows = [line.split() for line in listed.splitlines()]
@@ -56,6 +57,7 @@ def test_explain_describes_every_field_of_the_spec(cluster: Cluster, resource: s
     assert descriptions(spec, f"{resource}.spec") == []
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("manifest", MANIFESTS, ids=[str(path.relative_to(SAMPLES)) for path in MANIFESTS])
 def test_the_samples_are_accepted(cluster: Cluster, namespace: str, manifest: Path) -> None:
     cluster.kubectl("apply", "--dry-run=server", "--validate=strict", f"--namespace={namespace}", "-f", str(manifest))

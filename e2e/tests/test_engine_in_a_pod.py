@@ -53,6 +53,7 @@ def call(address: str, path: str, body: dict[str, Any] | None = None) -> str:
         return text
 
 
+@pytest.mark.smoke
 def test_two_engines_serve_and_count_each_for_itself_and_drain(cluster: Cluster, namespace: str) -> None:
     here = f"--namespace={namespace}"
     apply(cluster, namespace, deployment())

@@ -54,6 +54,7 @@ def test_no_process_and_no_data_survive_a_killed_harness(how: signal.Signals) ->
     shutil.rmtree(directory)
 
 
+@pytest.mark.smoke
 def test_ctrl_c_ends_the_bed_of_make_cluster_without_a_trace() -> None:
     argv = [sys.executable, "-m", "e2e.harness.bed", "--nodes", "1"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as bed:

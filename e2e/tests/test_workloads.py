@@ -88,6 +88,7 @@ def test_gpu_requests_fill_the_nodes_and_the_rest_waits(cluster: Cluster, namesp
     assert f"3 Insufficient {GPUS}" in waiting["status"]["conditions"][0]["message"]
 
 
+@pytest.mark.smoke
 def test_a_rollout_without_surge_never_asks_for_more_than_there_is(cluster: Cluster, namespace: str) -> None:
     where = f"--namespace={namespace}"
     cluster.kubectl.apply(engines("chat", replicas=6, gpus=4, drain="500ms"), options=[where])
