@@ -29,6 +29,7 @@ check: setup ## Lint, types, import layers, generated files unchanged
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m kvplan_cli.crds --check crds
+	@$(BIN)/python -m kvplan_cli.condition_table --check docs/conditions.md
 
 test: setup ## All tests (the slow ones too)
 	@$(BIN)/pytest -n auto
@@ -39,8 +40,9 @@ test-fast: setup ## Tests without the slow ones
 bench: setup ## Benchmarks; rewrites docs/benchmarks.md
 	@$(BIN)/python -m tests.bench.run --write docs/benchmarks.md
 
-crds: setup ## Regenerate crds/*.yaml from the API types
+crds: setup ## Regenerate crds/*.yaml and docs/conditions.md from the API types
 	@$(BIN)/python -m kvplan_cli.crds crds
+	@$(BIN)/python -m kvplan_cli.condition_table docs/conditions.md
 
 demo: demo-plan ## The main job, end to end (until the loop exists: the planning half)
 

@@ -18,6 +18,7 @@ from kvplan_cli.commands.diff import diff
 from kvplan_cli.commands.explain import explain
 from kvplan_cli.commands.fit import fit
 from kvplan_cli.commands.plan import plan
+from kvplan_cli.commands.router import router_app
 from kvplan_cli.commands.show import show_app
 from kvplan_cli.commands.table import table
 from kvplan_cli.commands.verify import verify
@@ -91,6 +92,7 @@ for command in (fit, plan, explain, diff, verify, table):
     app.command()(command)
 app.command("demo-plan")(demo_plan)
 app.add_typer(show_app, name="show")
+app.add_typer(router_app, name="router")
 
 
 def _print_version(wanted: bool) -> None:

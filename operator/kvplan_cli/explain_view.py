@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from kvplan_cli.output import View, bullets, number, percent, sentence, table
 from kvplan_cli.plan_view import headline
 from kvplan_operator.plan.explain import Explanation
-from kvplan_operator.plan.planner import Planned
+from kvplan_operator.plan.planned import Planned
 from kvplan_solver.codec import to_plain
 
 _CLASSES = ("class", "fractile", "reserved", "best alone", "ε", "threshold R", "ε moves it")

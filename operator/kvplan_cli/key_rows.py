@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kvplan_cli.errors import CommandError, reason_of
 from kvplan_operator.model.fit_manifests import KEY_COLUMNS
-from kvplan_operator.plan.table_input import KeyRow
+from kvplan_operator.plan.raw_keys import KeyRow
 
 _REQUIRED = KEY_COLUMNS[:3]
 _SHOWN_LINES = 3

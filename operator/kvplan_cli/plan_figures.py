@@ -9,7 +9,7 @@ from kvplan_cli.plots.convergence import convergence_figure
 from kvplan_cli.plots.loads import loads_figure
 from kvplan_cli.plots.partition import partition_figure
 from kvplan_cli.plots.reservation import reservation_figures
-from kvplan_operator.plan.planner import Planned
+from kvplan_operator.plan.planned import Planned
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,7 +13,7 @@ from kvplan_cli.output import View, bullets, number, percent, sentence, table
 from kvplan_cli.plan_files import plan_document
 from kvplan_operator.model.number_source import NumberSource
 from kvplan_operator.plan.cautions import cautions, late_classes, rejected_classes, stated_in_file
-from kvplan_operator.plan.planner import Planned
+from kvplan_operator.plan.planned import Planned
 from kvplan_solver.result import Result
 from kvplan_solver.units import from_milli
 

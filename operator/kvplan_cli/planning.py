@@ -15,7 +15,8 @@ from kvplan_cli.progress import Progress
 from kvplan_cli.targets import given_path
 from kvplan_operator.model.problem import Problem
 from kvplan_operator.plan.no_plan import NoPlan
-from kvplan_operator.plan.planner import Planned, make_plan, solver_options
+from kvplan_operator.plan.planned import Planned
+from kvplan_operator.plan.planner import make_plan, solver_options
 from kvplan_solver.result import Method, Options, Result
 
 FleetOption = Annotated[str, typer.Option(help="Name of the fleet, where the files hold several.")]

@@ -12,8 +12,9 @@ from kvplan_cli.errors import MissingExtra
 from kvplan_operator.api.routing_plan import RoutingPlan
 from kvplan_operator.errors import DigestError
 from kvplan_operator.model.problem import Problem
+from kvplan_operator.plan.assess import assess_plan
 from kvplan_operator.plan.digest import check_plan_name, inputs_digest
-from kvplan_operator.plan.planner import Planned, assess_plan
+from kvplan_operator.plan.planned import Planned
 from kvplan_solver.errors import EnumerationTooLarge
 from kvplan_solver.instance import Instance
 

@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from kvplan_cli.output import View, cell, sentence, signed, table
 from kvplan_cli.plan_files import plan_document
 from kvplan_cli.plan_view import headline
-from kvplan_operator.plan.planner import Planned
+from kvplan_operator.plan.planned import Planned
 
 Figures = dict[str, float | None]
 """Value by name; None where there is none, such as the latency of a class that is rejected."""

@@ -21,8 +21,8 @@ from kvplan_cli.planning import (
     planned_or_exit,
 )
 from kvplan_cli.problems import problem_of
+from kvplan_operator.plan.assess import assess_plan
 from kvplan_operator.plan.explain import explain as explanation_of
-from kvplan_operator.plan.planner import assess_plan
 
 
 def explain(

@@ -34,9 +34,10 @@ from kvplan_cli.plots.style import require_matplotlib
 from kvplan_cli.problems import problem_of
 from kvplan_cli.targets import check_directory_target, check_file_target, given_path
 from kvplan_cli.what_if_view import what_if_view
+from kvplan_operator.plan.assess import assess_plan
 from kvplan_operator.plan.cautions import serves_nobody
 from kvplan_operator.plan.diff import diff_plans
-from kvplan_operator.plan.planner import Planned, assess_plan
+from kvplan_operator.plan.planned import Planned
 from kvplan_operator.plan.what_if import apply_changes, parse_change
 
 

@@ -23,10 +23,13 @@ from kvplan_cli.table_files import write_table
 from kvplan_cli.table_view import table_view
 from kvplan_cli.targets import check_directory_target, given_path
 from kvplan_operator.api.fleet import ServingFleet
+from kvplan_operator.plan.assess import assess_plan
 from kvplan_operator.plan.index_head import TableVersion
-from kvplan_operator.plan.planner import Planned, assess_plan
+from kvplan_operator.plan.planned import Planned
+from kvplan_operator.plan.raw_keys import hashed
 from kvplan_operator.plan.table_input import plan_table, table_input
 from kvplan_solver.cacheroute.key_plan import KeyPlan, Outcome
+from kvplan_solver.cacheroute.keys import fingerprint
 from kvplan_solver.cacheroute.plan import plan_keys
 
 LONGEST_SECRET = 64
@@ -66,7 +69,8 @@ def table(
     secret = _secret(secret_file, problem.fleet)
     planned = assess_plan(read_plan(plan), problem) if plan is not None else planned_or_exit(problem, SolveChoice())
     in_force = _in_force(planned, before, secret) if before is not None else None
-    made = plan_table(planned, measured.rows, secret, TableVersion(epoch, generation), in_force)
+    rates = hashed(measured.rows, problem, secret)
+    made = plan_table(planned, rates, fingerprint(secret), TableVersion(epoch, generation), in_force)
     show(table_view(made, in_force, measured.remarks()), output)
     if made.keys.outcome is not Outcome.PLANNED:
         raise typer.Exit(ExitCode.NEGATIVE)
@@ -80,7 +84,7 @@ def table(
 
 def _in_force(planned: Planned, before: Path, secret: bytes) -> KeyPlan:
     """The table in force, planned again from its own rates."""
-    made = table_input(planned, read_key_file(before).rows, secret)
+    made = table_input(planned, hashed(read_key_file(before).rows, planned.problem, secret))
     return plan_keys(made.rates, made.fleet, made.settings)
 
 

@@ -74,8 +74,12 @@ class ConditionReason(Explained):
     SUSPENDED = "Suspended", "spec.suspend stops planning and changing; what runs keeps running."
     ROLLING_OUT = "RollingOut", "A plan is being put in force, one group at a time."
     SOLVING = "Solving", "A plan is being computed."
+    DIGEST_ACCEPTED = "DigestAccepted", "spec.acceptedPlan names this plan."
+    POLICY_ACCEPTED = "PolicyAccepted", "The policy is Auto: what passes every gate is put in force."
+    NOTHING_WRONG = "NothingWrong", "There is nothing to report."
     NOT_SELECTED = "NotSelected", "No fleet selects this class; set the label its classes.selector asks for."
     # Inventory
+    GPUS_FOUND = "GpusFound", "The nodes of the fleet offer GPUs that a plan may use."
     NO_NODES = "NoNodes", "The node selector matches no node; correct spec.nodes.selector."
     NO_GPUS = "NoGpus", "The selected nodes offer no GPU under spec.nodes.gpuResource."
     CORDONED = "Cordoned", "The node takes no new pods; uncordon it to use its GPUs."
@@ -97,6 +101,7 @@ class ConditionReason(Explained):
     DEMAND_REJECTED = "DemandRejected", "The plan rejects part of the demand; status says which and why."
     MIN_GPUS_ABOVE_BUDGET = "MinGpusAboveBudget", "spec.nodes.minGpus exceeds the GPUs that are free."
     MIN_GPUS_DO_NOT_FIT = "MinGpusDoNotFit", "No set of groups of minGpus GPUs fits the nodes."
+    INPUTS_REFUSED = "InputsRefused", "No plan can be sought from these objects; the message names the field to change."
     SOLVER_FAILED = "SolverFailed", "The solver failed; the message carries its words."
     CERTIFICATE_REJECTED = "CertificateRejected", "The plan breaks a constraint that the message names."
     UNKNOWN_DIGEST = "UnknownDigest", "No RoutingPlan has the accepted digest; create it or accept another."
@@ -113,8 +118,14 @@ class ConditionReason(Explained):
     NO_CAPACITY_NEUTRAL_PATH = "NoCapacityNeutralPath", "No order of steps keeps rollout.minAvailableMilli."
     ROLLOUT_WOULD_DEADLOCK = "RolloutWouldDeadlock", "The Deployment needs maxSurge 0 and maxUnavailable 1."
     UNSUPPORTED_COMMAND = "UnsupportedCommand", "The container's command hides its flags in a shell."
+    ADOPTION_REFUSED = "AdoptionRefused", "The named Deployment cannot run the configuration; the message says why."
+    TEMPLATE_REFUSED = "TemplateRefused", "spec.engine.templateRef gives no pod template that engines can run from."
     DRAIN_UNCONFIRMED = "DrainUnconfirmed", "A router or engine did not confirm that the group is empty."
     DEADLINE_EXCEEDED = "DeadlineExceeded", "A step took longer than rollout.deadlineSeconds."
+    WORSE_THAN_FORECAST = (
+        "WorseThanForecast",
+        "Service is worse than forecast; if that lasts, the last good plan returns (Auto) or is to be accepted.",
+    )
     ROLLED_BACK = "RolledBack", "Service was worse than forecast, so the last good plan is in force again."
     REPLICAS_MANAGED_EXTERNALLY = (
         "ReplicasManagedExternally",

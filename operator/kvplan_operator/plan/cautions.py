@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 
 from kvplan_operator.api.routing_plan_status import RunnerUp
-from kvplan_operator.plan.planner import Planned
+from kvplan_operator.plan.planned import Planned
 from kvplan_solver.units import from_milli
 
 _SAME = 1e-6

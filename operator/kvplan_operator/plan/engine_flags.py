@@ -1,7 +1,8 @@
 """The flags an engine is started with so that it keeps the plan: concurrency, KV memory, lengths, drain.
 
 Inputs: the fleet and one planned configuration. Output: flags by name, values as plain text (vLLM reads
-neither Kubernetes quantities nor units). Facts about vLLM 0.32 that each rule rests on stand beside it. Pure.
+neither Kubernetes quantities nor units), without those that the fleet's version does not know. Facts about
+vLLM 0.32 that each rule rests on stand beside it. Pure.
 
 ``max-num-active-seqs`` = max(1, floor(Q_k/r̄)) with Q_k = (M_k − cached prefixes)/(1+κ) and r̄ = Σ n_ik·R̃_ik/Σ n_ik,
 capped by S_k: κ is spent here, so the watermark stays small. ``kv-cache-memory-bytes`` pins M_k: an engine
@@ -17,13 +18,12 @@ from kvplan_operator.api.fleet_enums import KvDtype
 from kvplan_operator.api.routing_plan import EngineFlag
 from kvplan_operator.model.priors.model_presets import BITS, ModelFacts
 from kvplan_operator.model.priors.models import resolve_model
+from kvplan_operator.plan.engine_capabilities import knows
 from kvplan_solver.errors import InvalidInput
 from kvplan_solver.instance import ConfigurationInput
 
 WATERMARK = "0.02"
 """Blocks kept free when admitting; what vLLM's own sweep found enough once κ bounds the concurrency."""
-YOUNG_FLAGS_SINCE = (0, 32)
-"""First version on which max-num-active-seqs, watermark and shutdown-timeout were seen to work."""
 TOKEN_GRID = tuple(sorted([1, 2, 4, 8, *(16 << n for n in range(17)), *(24 << n for n in range(16))]))
 """Upper edges of the engine's length histograms, tokens: two per octave, the same on every group."""
 
@@ -63,7 +63,8 @@ def engine_flags(fleet: ServingFleet, planned: PlannedConfiguration) -> tuple[En
     model = _model_facts(fleet)
     if (model.kv_dtype if model is not None else fleet.spec.model.kv_dtype) is KvDtype.FP8:
         flags["kv-cache-dtype"] = "fp8"
-    return tuple(EngineFlag(name=name, value=flags[name]) for name in sorted(flags))
+    known = sorted(name for name in flags if knows(fleet.spec.engine.version, name))
+    return tuple(EngineFlag(name=name, value=flags[name]) for name in known)
 
 
 def _shape(planned: PlannedConfiguration) -> dict[str, str]:
@@ -88,7 +89,7 @@ def _memory(fleet: ServingFleet, planned: PlannedConfiguration) -> dict[str, str
     block = fleet.spec.engine.block_tokens
     flags = {"block-size": str(block)}
     model = _model_facts(fleet)
-    if model is None:
+    if model is None or not knows(fleet.spec.engine.version, "kv-cache-memory-bytes"):
         share = fleet.spec.engine.gpu_memory_utilization_milli
         return flags | {"gpu-memory-utilization": f"{share // 1000}.{share % 1000:03d}"}
     blocks = planned.configuration.kv_capacity_tokens // block + 1
@@ -111,19 +112,11 @@ def _rank_bytes(model: ModelFacts, configuration: ConfigurationInput) -> int:
 
 
 def _concurrency(fleet: ServingFleet, planned: PlannedConfiguration) -> dict[str, str]:
-    if not _knows_young_flags(fleet.spec.engine.version):
-        return {"max-num-seqs": str(planned.active_sequences)}
+    """Without a bound of its own on what runs, the engine's ceiling is the bound."""
+    bounded = knows(fleet.spec.engine.version, "max-num-active-seqs")
     return {
-        "max-num-seqs": str(planned.configuration.max_sequences),
+        "max-num-seqs": str(planned.configuration.max_sequences if bounded else planned.active_sequences),
         "max-num-active-seqs": str(planned.active_sequences),
         "watermark": WATERMARK,
         "shutdown-timeout": str(fleet.spec.rollout.drain_timeout_seconds),
     }
-
-
-def _knows_young_flags(version: str | None) -> bool:
-    """An unknown flag is a crash loop; a version that nobody states is taken to be current."""
-    if version is None:
-        return True
-    major, minor = version.split(".")[:2]
-    return (int(major), int("".join(d for d in minor if d.isdigit()))) >= YOUNG_FLAGS_SINCE

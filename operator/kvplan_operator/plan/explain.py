@@ -14,7 +14,7 @@ from kvplan_operator.model.number_source import NumberSource
 from kvplan_operator.plan.cautions import cautions, stated_in_file
 from kvplan_operator.plan.derived import Difference
 from kvplan_operator.plan.forecast import Forecast
-from kvplan_operator.plan.planner import Planned
+from kvplan_operator.plan.planned import Planned
 from kvplan_solver.certificate import Violation
 from kvplan_solver.fixed_point import FixedPointReport
 from kvplan_solver.instance import Ambiguity, ClassInput

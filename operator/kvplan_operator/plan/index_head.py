@@ -1,20 +1,22 @@
 """The part of the routers' index that a plan decides: classes, slots, budgets, grids (09-contracts).
 
-Inputs: a ``Planned``, the hash secret, epoch and generation. Output: the index document without its keys.
-Pod addresses are not known here: whoever publishes the index adds them to the slots. Pure.
+Inputs: a ``Planned``, the fingerprint of the hash secret, epoch and generation. Output: the index document
+without its keys. Pods are not known here: whoever publishes the index replaces the slots by those that run, and
+adds the routers. The secret itself is never needed. Pure.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.api.fleet_enums import RoutingMode
 from kvplan_operator.api.request_class import HeaderMatch, Match, RequestClass
 from kvplan_operator.api.routing_plan import ClassPlan, RoutingPlan
 from kvplan_operator.plan.digest import plan_digest
 from kvplan_operator.plan.engine_flags import TOKEN_GRID
-from kvplan_operator.plan.planner import Planned
-from kvplan_solver.cacheroute.keys import HASH_NAME, fingerprint
+from kvplan_operator.plan.planned import Planned
+from kvplan_solver.cacheroute.keys import HASH_NAME
 
 FULL_WEIGHT = 1000
 LONGEST_DEADLINE = 3_600_000
@@ -52,23 +54,20 @@ def slots_of(plan: RoutingPlan) -> tuple[Slot, ...]:
     )
 
 
-def index_head(planned: Planned, secret: bytes, version: TableVersion) -> dict[str, Any]:
-    """The index without keys.
+def index_head(planned: Planned, fingerprint: str, version: TableVersion) -> dict[str, Any]:
+    """The index without keys, with every slot of the plan and no router named.
 
-    Raises:
-        InvalidInput: the secret is too short or too long.
+    Args:
+        planned: the plan in force.
+        fingerprint: of the routers' hash secret, 16 hex digits.
+        version: epoch and generation.
     """
-    routing = planned.problem.fleet.spec.routing
-    return {
-        "epoch": version.epoch,
-        "generation": version.generation,
-        "mode": "plan" if routing.mode is RoutingMode.PLAN else "observe",
+    fleet = planned.problem.fleet
+    mode = "plan" if fleet.spec.routing.mode is RoutingMode.PLAN else "observe"
+    return common_head(fleet, fingerprint, version) | {
+        "mode": mode,
         "planDigest": plan_digest(planned.plan.spec),
-        "hash": {"name": HASH_NAME, "fingerprint": fingerprint(secret)},
-        "classes": list(_classes(planned)),
-        "unmatched": routing.unmatched.value,
-        "grids": {"promptTokens": list(TOKEN_GRID), "outputTokens": list(TOKEN_GRID)},
-        "routers": [],
+        "classes": planned_classes(planned),
         "slots": [
             {
                 "slot": slot.name, "configuration": slot.configuration, "budgetTokens": slot.budget_tokens,
@@ -79,19 +78,35 @@ def index_head(planned: Planned, secret: bytes, version: TableVersion) -> dict[s
     }  # fmt: skip
 
 
-def _classes(planned: Planned) -> Iterator[dict[str, Any]]:
-    """In match order: descending priority, then name; one entry per model alias."""
+def common_head(fleet: ServingFleet, fingerprint: str, version: TableVersion) -> dict[str, Any]:
+    """What every index of a fleet says, with a plan or without."""
+    return {
+        "epoch": version.epoch,
+        "generation": version.generation,
+        "hash": {"name": HASH_NAME, "fingerprint": fingerprint},
+        "unmatched": fleet.spec.routing.unmatched.value,
+        "grids": {"promptTokens": list(TOKEN_GRID), "outputTokens": list(TOKEN_GRID)},
+        "routers": [],
+    }
+
+
+def planned_classes(planned: Planned) -> list[dict[str, Any]]:
+    """Rules and policies of every class, in match order."""
     plans = {class_plan.name: class_plan for class_plan in planned.plan.spec.classes}
-    rules = [{"kind": "header", "name": name} for name in planned.problem.fleet.spec.routing.key_headers]
-    ordered = sorted(planned.problem.classes, key=lambda c: (-c.spec.priority, c.metadata.name))
-    for request_class in ordered:
+    problem = planned.problem
+    return [
+        rules | class_policy(request_class, plans[request_class.metadata.name], planned)
+        for request_class, rules in class_rules(problem.classes, problem.fleet)
+    ]
+
+
+def class_rules(classes: Iterable[RequestClass], fleet: ServingFleet) -> Iterator[tuple[RequestClass, dict[str, Any]]]:
+    """How requests and keys are recognised, in match order: descending priority, then name; once per model alias."""
+    rules = [{"kind": "header", "name": name} for name in fleet.spec.routing.key_headers]
+    for request_class in sorted(classes, key=lambda c: (-c.spec.priority, c.metadata.name)):
+        tenant = {"tenant": request_class.spec.tenant} if request_class.spec.tenant else {}
         for match in _matches(request_class.spec.match):
-            yield {
-                "name": request_class.metadata.name,
-                "match": match,
-                "keyRules": rules,
-                **_policy(request_class, plans[request_class.metadata.name], planned),
-            }
+            yield request_class, {"name": request_class.metadata.name, "match": match, "keyRules": rules, **tenant}
 
 
 def _matches(match: Match) -> Iterator[dict[str, Any]]:
@@ -106,11 +121,11 @@ def _header(header: HeaderMatch) -> dict[str, str]:
     return {"name": header.name, **condition}
 
 
-def _policy(request_class: RequestClass, class_plan: ClassPlan, planned: Planned) -> dict[str, Any]:
+def class_policy(request_class: RequestClass, class_plan: ClassPlan, planned: Planned) -> dict[str, Any]:
+    """What the plan says of a class, as the index carries it."""
     milliseconds = request_class.spec.slo.latency_milliseconds
-    tenant = {"tenant": request_class.spec.tenant} if request_class.spec.tenant else {}
     rate = next(c.arrival_rate for c in planned.instance.classes if c.name == class_plan.name)
-    return tenant | {
+    return {
         "routes": [route.to_wire() for route in class_plan.routes],
         "admitMilli": class_plan.admit_milli,
         "maxPromptTokens": class_plan.max_prompt_tokens,

@@ -11,7 +11,15 @@ from kvplan_solver.result import InfeasibleReason, Result, Status
 
 
 class NoPlan(InvalidInput):
-    """No plan exists, even with every request rejected."""
+    """No plan exists, even with every request rejected.
+
+    Attributes:
+        reason: why; None where the search does not say.
+    """
+
+    def __init__(self, reason: InfeasibleReason | None, subject: str, field: str, value: object, remedy: str) -> None:
+        self.reason = reason
+        super().__init__(subject, field, value, remedy)
 
 
 def refuse_without_plan(problem: Problem, result: Result) -> None:
@@ -22,7 +30,7 @@ def refuse_without_plan(problem: Problem, result: Result) -> None:
         BackendError: the solver failed.
     """
     if result.status is Status.INFEASIBLE:
-        raise NoPlan(f"ServingFleet {problem.fleet.metadata.name}", *_why(problem, result))
+        raise NoPlan(result.infeasible_reason, f"ServingFleet {problem.fleet.metadata.name}", *_why(problem, result))
     if result.status is Status.ERROR:
         raise BackendError(result.message)
 

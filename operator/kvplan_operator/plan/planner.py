@@ -1,40 +1,31 @@
-"""The planner: a problem in, a certified RoutingPlan out; and any RoutingPlan in, judged the same way.
+"""The planner: a problem in, a certified RoutingPlan out. It searches, so it loads the solver library when it runs.
 
 Steps of ``make_plan``: (1) solve until speeds and batch agree, shares rounded to thousandths, (2) route what has no
-traffic, (3) certify, (4) write the plan. ``assess_plan`` runs (3) on a plan that exists. Inputs: a ``Problem``, solver
+traffic, (3) certify, (4) write the plan. ``assess`` runs (3) on a plan that exists. Inputs: a ``Problem``, solver
 options. Output: a frozen ``Planned``. Pure: the clock for a deadline is injected with the options.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-import numpy as np
 from pydantic import ValidationError
 
 from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.api.routing_plan import RoutingPlan
 from kvplan_operator.model.problem import Problem
-from kvplan_operator.plan.agreement import MAX_SOLVES, agree
-from kvplan_operator.plan.binding import binding_constraints
+from kvplan_operator.plan.agreement import MAX_SOLVES, Agreed, agree, priced
+from kvplan_operator.plan.assess import assess_plan
 from kvplan_operator.plan.decision import decision_from_plan
-from kvplan_operator.plan.derived import Difference, differences
-from kvplan_operator.plan.document import planned_batches, routing_plan
-from kvplan_operator.plan.forecast import Forecast, forecast
+from kvplan_operator.plan.document import routing_plan
+from kvplan_operator.plan.forecast import forecast
 from kvplan_operator.plan.idle import route_idle_classes
 from kvplan_operator.plan.no_plan import refuse_without_plan, unwritable
-from kvplan_solver.batch import implied_batch
-from kvplan_solver.certificate import Certificate, certify
-from kvplan_solver.fixed_point import (
-    ASSUMED_BATCH,
-    TOLERANCE,
-    BatchPoint,
-    FixedPointOptions,
-    FixedPointReport,
-    freeze,
-    solve_with_batch,
-)
-from kvplan_solver.instance import Floats, Instance
+from kvplan_operator.plan.planned import Planned
+from kvplan_operator.plan.shares import round_result
+from kvplan_solver.certificate import certify
+from kvplan_solver.fixed_point import solve_with_batch
+from kvplan_solver.instance import Instance
 from kvplan_solver.result import Options, Result
 from kvplan_solver.solve import solve
 from kvplan_solver.units import from_milli
@@ -42,35 +33,7 @@ from kvplan_solver.units import from_milli
 _NO_TIME = 1e-9
 """Seconds that stand for a deadline that has passed; a limit of none at all is no limit to the solver."""
 
-__all__ = ["Planned", "assess_plan", "decision_from_plan", "make_plan", "solver_options"]
-
-
-@dataclass(frozen=True, eq=False)
-class Planned:
-    """A plan with everything that explains it.
-
-    Attributes:
-        problem: what it is for.
-        instance: the problem at the frozen speeds that result and certificate refer to.
-        result: the decision in the solver's terms, shares in thousandths.
-        fixed_point: how well batch and plan agree.
-        certificate: holds, or names every broken rule.
-        plan: the RoutingPlan.
-        differences: figures of the plan that do not follow from its decision; none where the planner made it.
-    """
-
-    problem: Problem
-    instance: Instance
-    result: Result
-    fixed_point: FixedPointReport
-    certificate: Certificate
-    plan: RoutingPlan
-    differences: tuple[Difference, ...] = ()
-
-    @property
-    def forecast(self) -> Forecast:
-        """Load, waiting and response under the plan."""
-        return forecast(self.instance, self.result)
+__all__ = ["Planned", "assess_plan", "decision_from_plan", "make_plan", "planned_incumbent", "solver_options"]
 
 
 def solver_options(
@@ -101,16 +64,37 @@ def make_plan(problem: Problem, options: Options) -> Planned:
     """
     passes = _Passes(options, _solves_expected(problem))
     agreed = agree(problem.instance, problem.curves, passes.solve, options.gap_target)
-    instance, result = agreed.instance, passes.totalled(agreed.result)
+    result = passes.totalled(agreed.result)
     refuse_without_plan(problem, result)
-    result = route_idle_classes(instance, result)
+    return _finished(problem, replace(agreed, result=result), options.gap_target)
+
+
+def planned_incumbent(problem: Problem, found: Result, gap_target: float) -> Planned:
+    """A decision that a search streamed, as the plan it would make if the search ended there.
+
+    Args:
+        problem: of the search.
+        found: what ``Options.on_incumbent`` was given; priced anew at the batch it settles at.
+        gap_target: as of the search.
+
+    Raises:
+        InvalidInput: a RoutingPlan cannot hold it.
+    """
+    settled = solve_with_batch(problem.instance, problem.curves, lambda frozen: priced(frozen, found))
+    result, instance, report = settled
+    rounded = replace(round_result(instance, result, gap_target), deadline_hit=True)
+    return _finished(problem, Agreed(rounded, instance, report), gap_target)
+
+
+def _finished(problem: Problem, agreed: Agreed, gap_target: float) -> Planned:
+    instance, result = agreed.instance, route_idle_classes(agreed.instance, agreed.result)
     batches = {point.configuration: point.frozen for point in agreed.report.points}
     return Planned(
         problem=problem,
         instance=instance,
         result=result,
         fixed_point=agreed.report,
-        certificate=certify(instance, result, gap_target=options.gap_target),
+        certificate=certify(instance, result, gap_target=gap_target),
         plan=_written(problem, instance, result, batches),
     )
 
@@ -120,23 +104,6 @@ def _written(problem: Problem, instance: Instance, result: Result, batches: Mapp
         return routing_plan(problem, instance, result, forecast(instance, result), batches)
     except ValidationError as error:
         raise unwritable(problem, error) from None
-
-
-def assess_plan(plan: RoutingPlan, problem: Problem) -> Planned:
-    """An existing plan, priced and certified on a problem.
-
-    The speeds are those of the batch the plan was priced at, unless the plan implies a larger (slower) one;
-    then, and where it names none, those of the batch that its routing settles at.
-
-    Raises:
-        InvalidInput: the plan is for another fleet, or its classes or configurations are not the problem's.
-    """
-    result, instance, report = _at_its_own_batch(plan, problem)
-    result = replace(result, binding=binding_constraints(instance, result))
-    stated = _stated_batch(plan, problem)
-    made_at = () if stated is None else (freeze(problem.instance, problem.curves, stated),)
-    wrong = differences(plan, problem, result, (instance, *made_at))
-    return Planned(problem, instance, result, report, certify(instance, result), plan, wrong)
 
 
 def _solves_expected(problem: Problem) -> int:
@@ -173,41 +140,3 @@ class _Passes:
             return limit
         solves, self.left = max(1, self.left), self.left - 1
         return max(_NO_TIME, limit - (clock() - self.began)) / solves
-
-
-def _at_its_own_batch(plan: RoutingPlan, problem: Problem) -> tuple[Result, Instance, FixedPointReport]:
-    """The decision at the batch it was priced at, else at the one its routing settles at."""
-
-    def decide(instance: Instance) -> Result:
-        return decision_from_plan(plan, problem, instance)
-
-    stated = _stated_batch(plan, problem)
-    if stated is not None:
-        instance = freeze(problem.instance, problem.curves, stated)
-        result = decide(instance)
-        report = _report(problem, instance, result, stated)
-        if all(point.implied <= point.frozen * (1 + TOLERANCE) for point in report.points):
-            return result, instance, report
-    return solve_with_batch(problem.instance, problem.curves, decide)
-
-
-def _stated_batch(plan: RoutingPlan, problem: Problem) -> Floats | None:
-    """The batches the plan's annotation names; None unless it names all that its groups need."""
-    batches = planned_batches(plan)
-    needed = {g.configuration for g in plan.spec.groups if g.replicas} & set(problem.curves)
-    if not needed or not needed <= set(batches):
-        return None
-    configurations = problem.instance.configurations
-    return np.array([min(float(k.max_sequences), batches.get(k.name, ASSUMED_BATCH)) for k in configurations])
-
-
-def _report(problem: Problem, instance: Instance, result: Result, batch: Floats) -> FixedPointReport:
-    """How far the stated batches are from what the plan implies."""
-    implied = implied_batch(instance, result)
-    points = tuple(
-        BatchPoint(k.name, float(batch[n]), float(implied[n]), assumed=False)
-        for n, k in enumerate(instance.configurations)
-        if k.name in problem.curves and result.groups[n]
-    )
-    residual = max((abs(point.implied - point.frozen) / point.frozen for point in points), default=0.0)
-    return FixedPointReport(0, residual <= TOLERANCE, residual, (residual,), points, FixedPointOptions())

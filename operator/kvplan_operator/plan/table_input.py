@@ -1,20 +1,21 @@
 """From a plan and measured key rates to the key planner's input, and to the index and shards on the wire.
 
-Inputs: a ``Planned`` (made or assessed), key rates by class, the fleet's hash secret. Outputs: what
+Inputs: a ``Planned`` (made or assessed), rates of hashed keys, the destinations. Outputs: what
 ``kvplan_solver.cacheroute`` plans from, its plan, and the encoded table. Budgets are joint with the
 reservations (03-cacheroute §1): keys of a class live only where π sends the class, a destination's planned
-load follows π, and warm prefixes get what the reservations leave. Key values are hashed here and go no
-further. Pure.
+load follows π, and warm prefixes get what the reservations leave. Routers count keys by hash; ``raw_keys``
+hashes those that come as text. Pure.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from kvplan_operator.api.fleet_enums import Admission, Affinity
-from kvplan_operator.plan.index_head import TableVersion, index_head, slots_of
-from kvplan_operator.plan.planner import Planned
+from kvplan_operator.plan.index_head import Slot, TableVersion, index_head, slots_of
+from kvplan_operator.plan.planned import Planned
 from kvplan_solver.cacheroute.capacity import (
     KV_SHARE_MAX,
     KeyCapacity,
@@ -25,7 +26,7 @@ from kvplan_solver.cacheroute.inputs import Admission as KeyAdmission
 from kvplan_solver.cacheroute.inputs import Fleet, KeyRates, Settings, key_rates
 from kvplan_solver.cacheroute.joint import joint_fleet
 from kvplan_solver.cacheroute.key_plan import KeyPlan
-from kvplan_solver.cacheroute.keys import key_hash
+from kvplan_solver.cacheroute.keys import to_hex
 from kvplan_solver.cacheroute.plan import plan_keys
 from kvplan_solver.cacheroute.publish import table_keys
 from kvplan_solver.cacheroute.replan import replan_keys
@@ -37,20 +38,19 @@ from kvplan_solver.memory import concurrency, memory_tokens
 from kvplan_solver.units import from_milli
 
 
-@dataclass(frozen=True)
-class KeyRow:
+class KeyRate(NamedTuple):
     """One measured key.
 
     Attributes:
         class_name: RequestClass it belongs to.
-        key: the value that the key rule finds, before hashing.
+        key: 64-bit hash.
         requests_per_second: λ_b.
         error_per_second: bound of its measurement error.
         reusable_tokens: prefix that requests of the key share, tokens; None where unknown.
     """
 
     class_name: str
-    key: str
+    key: int
     requests_per_second: float
     error_per_second: float = 0.0
     reusable_tokens: float | None = None
@@ -84,63 +84,88 @@ class PlannedTable:
     encoded: EncodedTable
 
 
-def table_input(planned: Planned, rows: Sequence[KeyRow], secret: bytes) -> TableInput:
+def table_input(planned: Planned, rates: Sequence[KeyRate], slots: Sequence[Slot] | None = None) -> TableInput:
     """The key planner's input.
 
     Args:
         planned: the plan in force.
-        rows: key rates; keys of classes that the plan does not have are an error.
-        secret: the fleet's hash secret, 16 to 64 bytes.
+        rates: key rates; keys of classes that the plan does not have are an error.
+        slots: the destinations that may hold keys; those of the plan where absent.
 
     Raises:
-        InvalidInput: an unknown class, a repeated key, no groups, or budgets that nothing determines.
+        InvalidInput: an unknown class, a repeated key, no destination, or budgets that nothing determines.
     """
-    slots = slots_of(planned.plan)
-    if not slots:
+    chosen = slots_of(planned.plan) if slots is None else tuple(slots)
+    if not chosen:
         subject = f"RoutingPlan {planned.plan.metadata.name}"
         raise InvalidInput(subject, "spec.groups", 0, "plan at least one group: a table needs destinations")
-    return _Builder(planned, rows, secret).build()
+    return _Builder(planned, rates, chosen).build()
 
 
 def plan_table(
     planned: Planned,
-    rows: Sequence[KeyRow],
-    secret: bytes,
+    rates: Sequence[KeyRate],
+    fingerprint: str,
     version: TableVersion,
     before: KeyPlan | None = None,
 ) -> PlannedTable:
-    """Plan the keys and write the table.
+    """Plan the keys and write the table on the plan's own slots.
 
     Args:
         planned: the plan in force.
-        rows: key rates.
-        secret: the fleet's hash secret.
+        rates: key rates.
+        fingerprint: of the secret that the keys are hashed under, 16 hex digits.
         version: epoch and generation of the index.
         before: the key plan in force, whose homes are kept as far as balance allows.
 
     Raises:
         InvalidInput: see ``table_input``; or an index too large for a ConfigMap.
     """
-    made = table_input(planned, rows, secret)
-    if before is None:
-        keys = plan_keys(made.rates, made.fleet, made.settings)
-    else:
-        keys = replan_keys(made.rates, made.fleet, made.settings, before)
-    head = index_head(planned, secret, version)
+    made = table_input(planned, rates)
+    keys = plan_or_replan(made, before)
+    head = index_head(planned, fingerprint, version)
     encoded = encode_table(planned.problem.fleet.metadata.name, head, table_keys(keys))
     return PlannedTable(made, keys, encoded)
+
+
+def plan_or_replan(made: TableInput, before: KeyPlan | None) -> KeyPlan:
+    """From scratch, or next to the plan in force."""
+    if before is None:
+        return plan_keys(made.rates, made.fleet, made.settings)
+    return replan_keys(made.rates, made.fleet, made.settings, before)
+
+
+def unknown_class(key: str, class_name: str, known: Iterable[str]) -> InvalidInput:
+    """The error of a key whose class is not planned."""
+    return InvalidInput(f"key {key}", "class", class_name, f"use one of the classes {', '.join(known)}")
+
+
+def free_tokens(planned: Planned) -> Floats:
+    """KV tokens of one group that warm prefixes may take: min(0.7·M_k, what the reservations leave), length K."""
+    capacity = np.array([float(k.kv_capacity_tokens) for k in planned.instance.configurations])
+    return np.minimum(KV_SHARE_MAX * capacity, np.maximum(0.0, capacity - reserved_tokens(planned)))
+
+
+def reserved_tokens(planned: Planned) -> Floats:
+    """KV tokens of one group that the reservations hold, left side of (6e), length K."""
+    constants = Coefficients(planned.instance)
+    rates = planned.result.routing * constants.rates[:, None]
+    z = np.array(planned.result.groups, dtype=np.float64)
+    reservation = np.array(planned.result.reservation_tokens, dtype=np.float64)
+    in_flight = concurrency(rates, constants.T, z)
+    return memory_tokens(planned.instance, in_flight, reservation, planned.result.cached)
 
 
 class _Builder:
     """Collects notes while the budgets are worked out."""
 
-    def __init__(self, planned: Planned, rows: Sequence[KeyRow], secret: bytes) -> None:
-        self.planned, self.secret = planned, secret
+    def __init__(self, planned: Planned, rates: Sequence[KeyRate], slots: Sequence[Slot]) -> None:
+        self.planned, self.slots = planned, slots
         self.instance, self.result = planned.instance, planned.result
         self.routing = planned.problem.fleet.spec.routing
         self.class_numbers = {c.name: i for i, c in enumerate(self.instance.classes)}
         off = self.routing.affinity is Affinity.OFF
-        self.rows: Sequence[KeyRow] = () if off else rows
+        self.rows: Sequence[KeyRate] = () if off else rates
         self.notes = ["routing.affinity is Off: no key gets a fixed home"] if off else []
 
     def build(self) -> TableInput:
@@ -152,62 +177,46 @@ class _Builder:
         return TableInput(rates, fleet, self._settings(capacity), capacity, tuple(self.notes))
 
     def _rates(self) -> KeyRates:
-        tokens = self._reusable_tokens()
         class_of = [self._class_of(row) for row in self.rows]
-        rule = f"header:{self.routing.key_headers[0]}" if self.routing.key_headers else "prefix:512"
+        tokens = self._reusable_tokens(class_of)
+        tenants = self._tenants()
         return key_rates(
-            [key_hash(self.secret, row.class_name, rule, row.key) for row in self.rows],
+            [row.key for row in self.rows],
             [row.requests_per_second for row in self.rows],
             errors=[row.error_per_second for row in self.rows],
             class_of=class_of,
-            tenant_of=[self._tenant_of(i) for i in class_of],
+            tenant_of=[tenants[i] for i in class_of],
             size_bytes=tokens,
             saved_seconds=tokens * self._prefill_seconds_per_token(),
         )
 
-    def _class_of(self, row: KeyRow) -> int:
-        if row.class_name not in self.class_numbers:
-            known = ", ".join(self.class_numbers)
-            raise InvalidInput(f"key {row.key}", "class", row.class_name, f"use one of the classes {known}")
-        return self.class_numbers[row.class_name]
+    def _class_of(self, row: KeyRate) -> int:
+        number = self.class_numbers.get(row.class_name)
+        if number is None:
+            raise unknown_class(to_hex(row.key), row.class_name, self.class_numbers)
+        return number
 
-    def _tenant_of(self, class_number: int) -> int:
-        """Tenants by number; classes without one share number 0."""
+    def _tenants(self) -> list[int]:
+        """Tenant of each class by number; classes without one share number 0."""
         tenants = [c.spec.tenant for c in self.planned.problem.classes]
         names = sorted({tenant for tenant in tenants if tenant})
-        tenant = tenants[class_number]
-        return names.index(tenant) + 1 if tenant else 0
+        return [names.index(tenant) + 1 if tenant else 0 for tenant in tenants]
 
-    def _reusable_tokens(self) -> Floats:
+    def _reusable_tokens(self, class_of: Sequence[int]) -> Floats:
         """Reusable prefix by row; the class's shared prefix is the least a key can reuse."""
         unknown = sum(row.reusable_tokens is None for row in self.rows)
         if unknown:
             self.notes.append(f"{unknown} keys have unknown reusable tokens: their class's shared prefix is taken")
-        return np.array([self._tokens_of(row) for row in self.rows], dtype=np.float64)
-
-    def _tokens_of(self, row: KeyRow) -> float:
-        if row.reusable_tokens is not None:
-            return row.reusable_tokens
-        return float(self.instance.classes[self._class_of(row)].shared_prefix_tokens)
+        shared = [float(c.shared_prefix_tokens) for c in self.instance.classes]
+        rows = zip(self.rows, class_of, strict=True)
+        tokens = [shared[i] if row.reusable_tokens is None else row.reusable_tokens for row, i in rows]
+        return np.array(tokens, dtype=np.float64)
 
     def _prefill_seconds_per_token(self) -> float:
         """Mean over the groups of the plan."""
         groups = np.array(self.result.groups, dtype=np.float64)
         speeds = np.array([k.prefill_seconds_per_token for k in self.instance.configurations])
         return float(groups @ speeds / groups.sum())
-
-    def _free_tokens(self) -> Floats:
-        """min(0.7·M_k, what the reservations leave) of one group, length K."""
-        capacity = np.array([float(k.kv_capacity_tokens) for k in self.instance.configurations])
-        return np.minimum(KV_SHARE_MAX * capacity, np.maximum(0.0, capacity - self._reserved_tokens()))
-
-    def _reserved_tokens(self) -> Floats:
-        constants = Coefficients(self.instance)
-        rates = self.result.routing * constants.rates[:, None]
-        z = np.array(self.result.groups, dtype=np.float64)
-        reservation = np.array(self.result.reservation_tokens, dtype=np.float64)
-        in_flight = concurrency(rates, constants.T, z)
-        return memory_tokens(self.instance, in_flight, reservation, self.result.cached)
 
     def _warm_slots(self, rates: KeyRates) -> list[int]:
         if self.routing.warm_slots_per_destination is not None:
@@ -217,7 +226,7 @@ class _Builder:
         if reusable <= 0:
             self.notes.append("no key reuses a prefix: nothing is worth keeping warm")
             return [0] * len(self.instance.configurations)
-        reserved = self._reserved_tokens()
+        reserved = reserved_tokens(self.planned)
         return [
             warm_slots(k.kv_capacity_tokens, float(reserved[n]), reusable)
             for n, k in enumerate(self.instance.configurations)
@@ -225,10 +234,10 @@ class _Builder:
 
     def _fleet(self, warm: Sequence[int], rates: KeyRates) -> Fleet:
         numbers = {k.name: n for n, k in enumerate(self.instance.configurations)}
-        slots = [(slot.name, numbers[slot.configuration]) for slot in slots_of(self.planned.plan)]
+        slots = [(slot.name, numbers[slot.configuration]) for slot in self.slots]
         class_rates = [c.arrival_rate for c in self.instance.classes]
         fleet = joint_fleet(slots, self.result.routing, class_rates, warm, rates)
-        free = self._free_tokens()
+        free = free_tokens(self.planned)
         by_slot = {name: float(free[k]) for name, k in slots}
         # Sizes and limits are both in tokens: their ratio is all that byte-wise admission needs.
         return replace(fleet, byte_limits=np.array([by_slot[name] for name in fleet.destinations]))

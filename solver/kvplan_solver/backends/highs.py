@@ -2,14 +2,15 @@
 
 Purpose: one kept model that is changed and solved again from its last basis. Minimises only. Runs on one
 thread with a fixed seed, so the same calls give the same bytes unless a time limit strikes; prefer the
-counted limits (nodes, iterations). Must not know anything about fleets, classes or configurations.
+counted limits (nodes, iterations). The library is loaded with the first program, so that a process that only
+checks plans never holds it. Must not know anything about fleets, classes or configurations.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
-import highspy
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +19,8 @@ from kvplan_solver.errors import BackendError
 Floats = NDArray[np.float64]
 Indices = NDArray[np.integer[Any]]
 
-INFINITY = float(highspy.kHighsInf)
+INFINITY = float(np.inf)
+"""HiGHS's own value for no bound and no limit."""
 
 
 class SolveStatus(StrEnum):
@@ -34,18 +36,27 @@ class SolveStatus(StrEnum):
     """The clock ended the solve; not repeatable."""
 
 
-_Model = highspy.HighsModelStatus
-_STATUS = {
-    _Model.kOptimal: SolveStatus.OPTIMAL,
-    _Model.kModelEmpty: SolveStatus.OPTIMAL,
-    _Model.kInfeasible: SolveStatus.INFEASIBLE,
-    _Model.kUnbounded: SolveStatus.UNBOUNDED,
-    _Model.kUnboundedOrInfeasible: SolveStatus.UNBOUNDED_OR_INFEASIBLE,
-    _Model.kIterationLimit: SolveStatus.WORK_LIMIT,
-    _Model.kSolutionLimit: SolveStatus.WORK_LIMIT,
-    _Model.kTimeLimit: SolveStatus.TIME_LIMIT,
-}
-_HAS_POINT = int(highspy.SolutionStatus.kSolutionStatusFeasible)
+@cache
+def _library() -> Any:
+    import highspy  # noqa: PLC0415  loaded where it is used
+
+    return highspy
+
+
+@cache
+def _statuses() -> dict[Any, SolveStatus]:
+    """What HiGHS's words for the end of a solve mean; the rest say nothing about the problem."""
+    model = _library().HighsModelStatus
+    return {
+        model.kOptimal: SolveStatus.OPTIMAL,
+        model.kModelEmpty: SolveStatus.OPTIMAL,
+        model.kInfeasible: SolveStatus.INFEASIBLE,
+        model.kUnbounded: SolveStatus.UNBOUNDED,
+        model.kUnboundedOrInfeasible: SolveStatus.UNBOUNDED_OR_INFEASIBLE,
+        model.kIterationLimit: SolveStatus.WORK_LIMIT,
+        model.kSolutionLimit: SolveStatus.WORK_LIMIT,
+        model.kTimeLimit: SolveStatus.TIME_LIMIT,
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +119,7 @@ class LinearProgram:
         primal: bool = False,
     ) -> None:
         # highspy.Highs registers callbacks as it is made, and that prints a banner; the class below does not.
-        self._highs: Any = highspy._core._Highs()
+        self._highs: Any = _library()._core._Highs()
         for name, value in {
             "output_flag": False,
             "threads": 1,
@@ -117,7 +128,7 @@ class LinearProgram:
         }.items():
             self._set(name, value)
         if primal:
-            self._set("simplex_strategy", int(highspy.simplex_constants.SimplexStrategy.kSimplexStrategyPrimal))
+            self._set("simplex_strategy", int(_library().simplex_constants.SimplexStrategy.kSimplexStrategyPrimal))
         whole = np.flatnonzero(() if integer is None else integer).astype(np.int32)
         self._mixed_integer = bool(len(whole))
         count = len(costs)
@@ -127,7 +138,7 @@ class LinearProgram:
             0, np.zeros(count, dtype=np.int32), none, np.empty(0),
         )  # fmt: skip
         if self._mixed_integer:
-            kinds = np.full(len(whole), int(highspy.HighsVarType.kInteger), dtype=np.uint8)
+            kinds = np.full(len(whole), int(_library().HighsVarType.kInteger), dtype=np.uint8)
             self._do("changeColsIntegrality", len(whole), whole, kinds)
 
     @property
@@ -222,13 +233,13 @@ class LinearProgram:
         Raises:
             BackendError: HiGHS ends in a way that says nothing about the problem.
         """
-        most = highspy.kHighsIInf
+        most = _library().kHighsIInf
         self._set("time_limit", INFINITY if time_limit is None else time_limit)
         self._set("mip_max_nodes", most if node_limit is None else node_limit)
         self._set("mip_rel_gap", 1e-6 if relative_gap is None else relative_gap)
         self._set("simplex_iteration_limit", most if iteration_limit is None else iteration_limit)
         self._highs.run()
-        if self._highs.getModelStatus() not in _STATUS:
+        if self._highs.getModelStatus() not in _statuses():
             self._run_afresh()
         return self._solution()
 
@@ -241,10 +252,10 @@ class LinearProgram:
 
     def _solution(self) -> Solution:
         model_status = self._highs.getModelStatus()
-        if model_status not in _STATUS:
+        if model_status not in _statuses():
             raise BackendError(f"HiGHS ended with {self._highs.modelStatusToString(model_status)}")
-        status, point, info = _STATUS[model_status], self._highs.getSolution(), self._highs.getInfo()
-        feasible = info.primal_solution_status == _HAS_POINT or model_status == _Model.kModelEmpty
+        status, point, info = _statuses()[model_status], self._highs.getSolution(), self._highs.getInfo()
+        feasible = self._has_point(info.primal_solution_status, model_status)
         objective = float(info.objective_function_value) if feasible else INFINITY
         duals, reduced = _floats(point.row_dual), _floats(point.col_dual)
         return Solution(
@@ -259,6 +270,11 @@ class LinearProgram:
             nodes=max(0, int(info.mip_node_count)),
         )
 
+    def _has_point(self, primal_status: Any, model_status: Any) -> bool:
+        """Whether there is a feasible point; that of a program without columns is the empty one."""
+        found = int(_library().SolutionStatus.kSolutionStatusFeasible)
+        return bool(primal_status == found or model_status == _library().HighsModelStatus.kModelEmpty)
+
     def _bound(self, status: SolveStatus, objective: float) -> float:
         if self._mixed_integer and status in (
             SolveStatus.OPTIMAL,
@@ -272,7 +288,7 @@ class LinearProgram:
         self._do("setOptionValue", option, value)
 
     def _do(self, call: str, *arguments: object) -> None:
-        if getattr(self._highs, call)(*arguments) == highspy.HighsStatus.kError:
+        if getattr(self._highs, call)(*arguments) == _library().HighsStatus.kError:
             raise BackendError(f"HiGHS refuses {call}: check shapes and indices")
 
 

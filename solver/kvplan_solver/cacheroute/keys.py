@@ -48,6 +48,17 @@ def fingerprint(secret: bytes) -> str:
     return _keyed(secret, b"kvplan-fp-v1").hexdigest()
 
 
+def weak_secret(uid: str) -> bytes:
+    """What stands in for a missing secret: derived from the fleet's uid, which is no secret at all.
+
+    It keeps key values out of tables and metrics, but whoever can read the fleet can hash guesses and compare.
+
+    Args:
+        uid: of the ServingFleet, as the API server gave it.
+    """
+    return (b"kvplan-weak-" + uid.encode())[:SECRET_BYTES_MAX].ljust(SECRET_BYTES_MIN, b"\0")
+
+
 def to_hex(key: int) -> str:
     """Write a 64-bit key as 16 lower-case hex digits; their code-point order is the numeric order."""
     return f"{key:016x}"

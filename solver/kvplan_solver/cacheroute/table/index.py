@@ -53,6 +53,7 @@ _CLASS = Record(
     },
     {"tenant": _NAME},
 )
+_ROUTERS = Listing(Record({"identity": Text(253, ".+"), "shareMilli": _MILLI}), 1_024)
 _SLOT_ENTRY = Record(
     {
         "slot": _SLOT,
@@ -61,7 +62,7 @@ _SLOT_ENTRY = Record(
         "weightMilli": Whole(0, 1_000_000),
         "state": OneOf(("serving", "draining", "gone")),
     },
-    {"podUID": Text(64), "podName": Text(253), "address": Text(261)},
+    {"podUID": Text(64), "podName": Text(253), "address": Text(261), "routers": _ROUTERS},
 )
 _HOME = Record({"destinations": Listing(_SLOT, 2_048, 1)}, {"backup": _SLOT})
 _SHARD = Record(
@@ -85,7 +86,7 @@ SHAPE = Record(
         "classes": Listing(_CLASS, 256),
         "unmatched": OneOf(("ColdTail", "Reject")),
         "grids": Dictionary(Text(64, "[a-zA-Z]+"), Listing(Whole(), 256, 1), 16),
-        "routers": Listing(Record({"identity": Text(253, ".+"), "shareMilli": _MILLI}), 1_024),
+        "routers": _ROUTERS,
         "slots": Listing(_SLOT_ENTRY, 2_048),
         "inline": Record(
             {"homes": Listing(_HOME, INLINE_KEYS_MAX), "keys": Dictionary(_KEY, Whole(), INLINE_KEYS_MAX)}

@@ -1,6 +1,5 @@
 """What the encoder takes and the decoder gives: keys, where they live, and the look-up."""
 
-from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +8,9 @@ from typing import NamedTuple
 
 KEY_BITS = 64
 """Bits of a key's hash as routers compute it."""
+
+COLUMN_BYTES = 8, 4
+"""Bytes of one entry of a table's two columns."""
 
 NO_BACKUP = -1
 
@@ -57,7 +59,7 @@ class TableKeys:
 
 
 class Table:
-    """An immutable look-up from key hash to home: two machine arrays, 12 bytes a key.
+    """An immutable look-up from key hash to home: two columns of machine integers, 12 bytes a key.
 
     Attributes:
         epoch: creation time of the index object, seconds.
@@ -74,7 +76,7 @@ class Table:
         checksum: str,
         hash_bits: int,
         homes: Sequence[Home],
-        columns: tuple["array[int]", "array[int]"],
+        columns: tuple[Sequence[int], Sequence[int]],
     ) -> None:
         self.epoch, self.generation = order
         self.checksum = checksum
@@ -92,8 +94,13 @@ class Table:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the two arrays."""
-        return sum(column.itemsize * len(column) for column in (self._hashes, self._home_of))
+        """Bytes of the two columns."""
+        return sum(width * len(column) for width, column in zip(COLUMN_BYTES, self.columns, strict=True))
+
+    @property
+    def columns(self) -> tuple[Sequence[int], Sequence[int]]:
+        """The stored hashes, ascending, and the number of each one's home."""
+        return self._hashes, self._home_of
 
     def lookup(self, key: int) -> Home | None:
         """The home of a 64-bit key hash, or None for the cold tail."""
