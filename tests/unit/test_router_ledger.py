@@ -319,3 +319,22 @@ def test_peers_count_for_load_and_leave_when_silent() -> None:
     assert {slot_of(made.decide(request())) for _ in range(5)} == {"a-1"}
     made.peers([report], 11.5)
     assert slot_of(made.decide(request())) == "a-0"
+
+
+def test_a_slot_that_names_its_owners_belongs_to_them_alone() -> None:
+    shares = [{"identity": "a", "shareMilli": 1000}]
+    slots = [slot("a-0", budgetTokens=200, routers=shares)]
+    listed = [{"identity": name, "shareMilli": 500} for name in ("a", "b")]
+    limits = [router(document(slots=slots, routers=listed), identity=name).state().limits for name in ("a", "b")]
+    assert limits == [{"a-0": 200}, {"a-0": 0}]
+
+
+def test_a_class_newer_than_the_plan_is_counted_and_not_routed() -> None:
+    made = router(document(classes=[request_class(routes=[], admitMilli=1000)]))
+    assert isinstance(made.decide(request()), PassThrough)
+    assert made.measurements().classes["chat"].outcomes[Outcome.UNPLANNED] == 1
+
+
+def test_a_class_that_the_plan_rejects_is_shed() -> None:
+    made = router(document(classes=[request_class(routes=[], admitMilli=0)]))
+    assert isinstance(made.decide(request()), Shed)

@@ -68,7 +68,8 @@ def compile_view(
         by_name={c.name: c for _, c in reversed(classes)},
         unmatched=compiler.unmatched(),
         rejects_unmatched=document["unmatched"] == "Reject",
-        routers={router["identity"]: router["shareMilli"] for router in document["routers"]},
+        routers=_shares(document["routers"]),
+        owners={slot["slot"]: _shares(slot["routers"]) for slot in document["slots"] if "routers" in slot},
         budgets={slot["slot"]: slot["budgetTokens"] for slot in document["slots"] if slot["state"] != "gone"},
         largest={slot["slot"]: compiler.largest_on(slot["configuration"]) for slot in document["slots"]},
         grids=document["grids"],
@@ -119,6 +120,7 @@ class _Compiler:
             queue_length=queue["maxLength"] if self._settings.may_wait else 0,
             overflows=entry["shed"] == "other",
             admit_milli=entry["admitMilli"],
+            planned=bool(entry["routes"]) or entry["admitMilli"] == 0,
             thinning=self._lasting.thinning(entry["name"]),
             prefix_tokens=entry["cachedPrefixTokens"],
             meter=self._lasting.meter(entry["name"]),
@@ -141,6 +143,7 @@ class _Compiler:
             queue_length=0,
             overflows=True,
             admit_milli=MILLI,
+            planned=True,
             thinning=self._lasting.thinning(UNMATCHED),
             prefix_tokens=0,
             meter=self._lasting.meter(UNMATCHED),
@@ -159,6 +162,10 @@ class _Compiler:
         if allowed not in self._groups:
             self._groups[allowed] = tuple(d for d in self._serving if d.configuration in allowed)
         return self._groups[allowed]
+
+
+def _shares(routers: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    return {router["identity"]: router["shareMilli"] for router in routers}
 
 
 def _one_urn(weighted: Iterable[tuple[Destination, int]]) -> Urn[Urn[Destination]]:

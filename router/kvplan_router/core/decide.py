@@ -18,7 +18,7 @@ from kvplan_router.core.measure import UNMATCHED
 from kvplan_router.core.placing import Placer
 from kvplan_router.core.request_id import HEADER, without_claim
 from kvplan_router.core.settings import CoreSettings
-from kvplan_router.core.shares import grant
+from kvplan_router.core.shares import Grant, grant, owned
 from kvplan_router.core.slot_account import SlotAccount
 from kvplan_router.core.state import RouterState
 from kvplan_router.core.thinning import Thinning
@@ -138,11 +138,7 @@ class Router:
         """
         self._installed = index, table
         view = self._compiled(index, table)
-        grants = {
-            slot: grant(budget, view.largest[slot], view.routers, self._settings.identity, slot)
-            for slot, budget in view.budgets.items()
-        }
-        self._ledger.install(view.order, grants, view.largest)
+        self._ledger.install(view.order, self._grants(view), view.largest)
         self._adopt(view)
         self._grow_if_acknowledged(view)
 
@@ -199,7 +195,7 @@ class Router:
     # ---- placing
 
     def _decided(self, view: View, class_view: ClassView, key: int | None, request: Request) -> Answered:
-        if view.plans:
+        if view.plans and class_view.planned:
             return self._placer.place(view, class_view, key, request)
         return self._pass_through(request, class_view.name)
 
@@ -217,11 +213,18 @@ class Router:
 
     # ---- tables
 
-    # ---- tables
-
     def _compiled(self, index: Index, table: Table) -> View:
         lasting = Lasting(self._ledger.account, self._traffic.meter, self._thinning)
         return compile_view(index, table, self._ready, lasting, self._settings, self._secret)
+
+    def _grants(self, view: View) -> dict[str, Grant]:
+        identity = self._settings.identity
+        return {
+            slot: owned(budget, view.owners[slot], identity)
+            if slot in view.owners
+            else grant(budget, view.largest[slot], view.routers, identity, slot)
+            for slot, budget in view.budgets.items()
+        }
 
     def _thinning(self, class_name: str) -> Thinning:
         return self._thinnings.setdefault(class_name, Thinning())

@@ -50,6 +50,17 @@ def grant(budget: int, largest: int, routers: Mapping[str, int], identity: str, 
     return Grant(_pooled(budget, largest, routers, identity, slot) if mine else 0, pooled=True)
 
 
+def owned(budget: int, owners: Mapping[str, int], identity: str) -> Grant:
+    """The part of a slot whose owners the index names itself, because a share for each would be too small.
+
+    Args:
+        budget: Q, tokens.
+        owners: shareMilli by identity.
+        identity: of the process.
+    """
+    return Grant(budget * owners.get(identity, 0) // ALL_MILLI, pooled=False)
+
+
 def _pooled(budget: int, largest: int, routers: Mapping[str, int], identity: str, slot: str) -> int:
     owners = min(len(routers), budget // largest)
     ranked = sorted(routers, key=lambda name: (_rank(slot, name), name))

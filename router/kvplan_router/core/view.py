@@ -35,6 +35,7 @@ class ClassView:
         queue_length: most requests of the class that wait.
         overflows: whether a request without room at its key's home may go elsewhere.
         admit_milli: share of its requests that the plan admits.
+        planned: False for a class newer than the plan: it is counted, and nothing overrides its routing.
         thinning: spreads that share evenly.
         prefix_tokens: reusable tokens of a request, as planned; 0: not known.
         meter: its counters.
@@ -52,6 +53,7 @@ class ClassView:
     queue_length: int
     overflows: bool
     admit_milli: int
+    planned: bool
     thinning: Thinning
     prefix_tokens: int
     meter: ClassMeter
@@ -84,6 +86,7 @@ class View:
         unmatched: for requests that match none.
         rejects_unmatched: whether those are refused.
         routers: shareMilli by identity.
+        owners: the same for slots whose owners the index names itself.
         budgets: Q by slot.
         largest: largest R̃ by slot.
         grids: bounds of the length histograms.
@@ -99,6 +102,7 @@ class View:
     unmatched: ClassView
     rejects_unmatched: bool
     routers: Mapping[str, int]
+    owners: Mapping[str, Mapping[str, int]]
     budgets: Mapping[str, int]
     largest: Mapping[str, int]
     grids: Mapping[str, Sequence[int]]
