@@ -14,11 +14,16 @@ import json
 from tests.planning import sample
 from kvplan_operator.plan.digest import canonical_json
 from kvplan_operator.plan.explain import explain
-from kvplan_operator.plan.table_input import KeyRow, TableVersion, plan_table
+from kvplan_operator.plan.index_head import TableVersion
+from kvplan_operator.plan.raw_keys import KeyRow, hashed
+from kvplan_operator.plan.table_input import plan_table
+from kvplan_solver.cacheroute.keys import fingerprint
 
 planned = sample()
 rows = [KeyRow("chat", f"tenant-{n}", 1 / (n + 1), 0.001, 512.0) for n in range(50)]
-table = plan_table(planned, rows, b"0123456789abcdef", TableVersion(1, 1))
+secret = b"0123456789abcdef"
+rates = hashed(rows, planned.problem, secret)
+table = plan_table(planned, rates, fingerprint(secret), TableVersion(1, 1))
 print(json.dumps(planned.plan.to_wire()))
 print(canonical_json(planned.plan.to_wire()).decode())
 print(explain(planned))

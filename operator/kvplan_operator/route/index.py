@@ -1,0 +1,121 @@
+"""The index document without its keys: class rules, policies, grids, slots and shares (09-contracts "Index").
+
+Inputs: the snapshot, the plan in force or none, slots, shares, the index in force. Output: the head that the table
+encoder completes. Without a plan it is ``observe``: rules and grids, so that rates exist to plan from, and nothing
+overrides routing. With one, classes that are newer than the plan have rules and no routes. Pure.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kvplan_operator.api.request_class import RequestClass
+from kvplan_operator.model.problem import belongs
+from kvplan_operator.model.snapshot import Snapshot
+from kvplan_operator.plan.digest import plan_digest
+from kvplan_operator.plan.index_head import LONGEST_DEADLINE, TableVersion, class_policy, class_rules, common_head
+from kvplan_operator.plan.planned import Planned
+from kvplan_operator.route.routes import routes_in_force
+from kvplan_operator.route.share_round import Shares
+from kvplan_operator.route.slots import PublishedSlot, SlotState
+
+LONGEST_PROMPT = 1_048_576
+"""Tokens of a prompt where neither class nor model bounds it."""
+STEADY_QUEUE = 0.25
+"""Relative change of a queue's length that is not worth a new index: it follows a measured rate."""
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """What an index is made of besides its keys.
+
+    Attributes:
+        version: epoch and generation.
+        fingerprint: of the routers' hash secret.
+        slots: destinations.
+        shares: of the budgets.
+        before: the index in force; None before the first.
+    """
+
+    version: TableVersion
+    fingerprint: str
+    slots: tuple[PublishedSlot, ...]
+    shares: Shares
+    before: Document | None
+
+
+def observe_document(snapshot: Snapshot, head: Head) -> dict[str, Any]:
+    """Rules and grids only."""
+    rules = class_rules(selected_classes(snapshot), snapshot.fleet)
+    classes = [found | _unplanned_policy(request_class, snapshot) for request_class, found in rules]
+    return _common(snapshot, head) | {"mode": "observe", "classes": classes}
+
+
+def plan_document(snapshot: Snapshot, planned: Planned, head: Head) -> dict[str, Any]:
+    """The plan's policies on the groups that serve."""
+    plans = {class_plan.name: class_plan for class_plan in planned.plan.spec.classes}
+    known = {entry["name"]: entry for entry in (head.before or {"classes": []})["classes"]}
+    serving = [slot.configuration for slot in head.slots if slot.state is SlotState.SERVING]
+    routes = routes_in_force(planned, head.before, serving)
+    classes = []
+    for request_class, found in class_rules(selected_classes(snapshot), snapshot.fleet):
+        name = request_class.metadata.name
+        if name in plans:
+            policy = class_policy(request_class, plans[name], planned)
+            classes.append(found | _adapted(policy, known.get(name), routes[name]))
+        else:
+            classes.append(found | _unplanned_policy(request_class, snapshot))
+    return _common(snapshot, head) | {
+        "mode": "plan",
+        "planDigest": plan_digest(planned.plan.spec),
+        "classes": classes,
+    }
+
+
+def selected_classes(snapshot: Snapshot) -> tuple[RequestClass, ...]:
+    """The classes that belong to the fleet."""
+    return tuple(c for c in snapshot.classes if belongs(c, snapshot.fleet))
+
+
+def largest_reservations(planned: Planned | None) -> dict[str, int]:
+    """Largest R̃ by configuration, KV tokens; empty without a plan."""
+    largest: dict[str, int] = {}
+    for class_plan in planned.plan.spec.classes if planned else ():
+        for route in class_plan.routes:
+            largest[route.configuration] = max(largest.get(route.configuration, 0), route.reservation_tokens)
+    return largest
+
+
+def _common(snapshot: Snapshot, head: Head) -> dict[str, Any]:
+    by_slot = head.shares.by_slot
+    return common_head(snapshot.fleet, head.fingerprint, head.version) | {
+        "routers": head.shares.routers,
+        "slots": [
+            slot.to_wire() | ({"routers": by_slot[slot.name]} if slot.name in by_slot else {}) for slot in head.slots
+        ],
+    }
+
+
+def _unplanned_policy(request_class: RequestClass, snapshot: Snapshot) -> dict[str, Any]:
+    tokens = request_class.spec.tokens
+    return {
+        "routes": [],
+        "admitMilli": 1000,
+        "maxPromptTokens": tokens.input_max or snapshot.fleet.spec.model.max_model_len or LONGEST_PROMPT,
+        "maxOutputTokens": tokens.max_output,
+        "cachedPrefixTokens": 0,
+        "queue": {
+            "maxLength": 0,
+            "deadlineMilliseconds": min(LONGEST_DEADLINE, request_class.spec.slo.latency_milliseconds),
+        },
+        "shed": "429",
+    }
+
+
+def _adapted(policy: Document, before: Document | None, routes: Sequence[Document]) -> dict[str, Any]:
+    """The plan's policy of one class, bent to the groups that serve and free of noise."""
+    length, last = policy["queue"]["maxLength"], before["queue"]["maxLength"] if before else 0
+    steady = last if abs(length - last) <= STEADY_QUEUE * last else length
+    return {**policy, "routes": list(routes), "queue": {**policy["queue"], "maxLength": steady}}
