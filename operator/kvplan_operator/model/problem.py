@@ -29,8 +29,8 @@ from kvplan_solver.packing import most_groups
 from kvplan_solver.speed_curve import SpeedCurve
 
 __all__ = [
-    "MOST_GROUPS", "ClassFacts", "NumberSource", "Origin", "PlanningInputs", "Problem", "build_problem",
-    "classes_of", "facts_from_config_maps", "facts_from_workloads", "left_out_classes",
+    "MOST_GROUPS", "ClassFacts", "NumberSource", "Origin", "PlanningInputs", "Problem", "belongs",
+    "build_problem", "classes_of", "facts_from_config_maps", "facts_from_workloads", "left_out_classes",
 ]  # fmt: skip
 
 MOST_GROUPS = 1_024
@@ -142,7 +142,7 @@ def classes_of(fleet: ServingFleet, classes: Sequence[RequestClass]) -> tuple[Re
     Raises:
         InvalidInput: none belongs to it.
     """
-    own = [c for c in classes if _belongs(c, fleet)]
+    own = [c for c in classes if belongs(c, fleet)]
     if not own:
         selector = fleet.spec.classes.selector
         asked = f"{FLEET_LABEL}={fleet.metadata.name}" if selector is None else "what spec.classes.selector asks"
@@ -153,7 +153,8 @@ def classes_of(fleet: ServingFleet, classes: Sequence[RequestClass]) -> tuple[Re
     return tuple(sorted(own, key=lambda c: c.metadata.name))
 
 
-def _belongs(request_class: RequestClass, fleet: ServingFleet) -> bool:
+def belongs(request_class: RequestClass, fleet: ServingFleet) -> bool:
+    """Whether a class is in the fleet's namespace and its selector matches."""
     metadata, selector = request_class.metadata, fleet.spec.classes.selector
     if metadata.namespace != fleet.metadata.namespace:
         return False
@@ -168,7 +169,7 @@ def left_out_classes(classes: Sequence[RequestClass], fleets: Sequence[ServingFl
         f"RequestClass {c.metadata.namespace}/{c.metadata.name} is left out: it belongs to no fleet given; "
         f"label it {FLEET_LABEL}=<fleet> in the fleet's namespace, or match spec.classes.selector"
         for c in classes
-        if not any(_belongs(c, fleet) for fleet in fleets)
+        if not any(belongs(c, fleet) for fleet in fleets)
     )
 
 

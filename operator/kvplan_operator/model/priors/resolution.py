@@ -19,6 +19,7 @@ class Measurement:
         kv_capacity_tokens: M_k as the engine reports it, tokens.
         prefill_seconds_per_token: seconds per prompt token.
         decode_seconds_per_token: seconds per output token at the batch that ran.
+        batch: sequences per group that ran while speeds were measured; None takes the speeds for every batch.
 
     Raises:
         InvalidInput: a value that is 0, negative or not finite; no measurement is not 0.
@@ -27,9 +28,10 @@ class Measurement:
     kv_capacity_tokens: int | None = None
     prefill_seconds_per_token: float | None = None
     decode_seconds_per_token: float | None = None
+    batch: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("kv_capacity_tokens", "prefill_seconds_per_token", "decode_seconds_per_token"):
+        for name in ("kv_capacity_tokens", "prefill_seconds_per_token", "decode_seconds_per_token", "batch"):
             value = getattr(self, name)
             if value is not None and not (isfinite(value) and value > 0):
                 raise InvalidInput("measurement", name, value, "leave out what was not measured")

@@ -7,8 +7,10 @@ Outputs: values with their sources and a ``SpeedCurve``, or the reason why the c
 Must not: look up a model or a GPU that no value needs, so that a fully measured fleet needs no preset.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+
+import numpy as np
 
 from kvplan_operator.model.priors.fit import fit_curve
 from kvplan_operator.model.priors.formula import (
@@ -29,7 +31,8 @@ from kvplan_operator.model.priors.resolution import (
     UnusableConfiguration,
 )
 from kvplan_operator.model.priors.source import Source, Sourced
-from kvplan_solver.instance import ConfigurationInput
+from kvplan_solver.errors import InvalidInput
+from kvplan_solver.instance import ConfigurationInput, Floats
 from kvplan_solver.speed_curve import SpeedCurve, at_batch
 from kvplan_solver.units import from_micro
 
@@ -59,8 +62,8 @@ def resolve_configuration(request: PriorRequest) -> ResolvedConfiguration | Unus
         configuration=request.configuration,
         kv_capacity_tokens=capacity,
         max_sequences=_max_sequences(request, capacity.value),
-        prefill=prefill or priors.speed_source(curve.at(1).prefill_seconds_per_token),
-        decode=decode or priors.speed_source(curve.at(1).decode_seconds_per_token),
+        prefill=_alone(priors, prefill, curve.at(1).prefill_seconds_per_token),
+        decode=_alone(priors, decode, curve.at(1).decode_seconds_per_token),
         curve=curve,
         profile=priors.profile if prefill is None or decode is None else None,
     )
@@ -117,6 +120,14 @@ class _Priors:
             return fit_curve(self.profile)
         return formula_curve(self.group, self.request.assumptions)
 
+    @property
+    def curve_if_known(self) -> SpeedCurve | None:
+        """The curve; None where the model or the GPU is unknown."""
+        try:
+            return self.curve
+        except InvalidInput:
+            return None
+
     def speed_source(self, value: float) -> Sourced:
         """A speed of the curve with where the curve is from."""
         if self.profile is not None:
@@ -153,18 +164,39 @@ def _given_decode(request: PriorRequest) -> Sourced | None:
     return None if step is None else Sourced(from_micro(step), Source.OVERRIDE, "decodeMicrosecondsPerToken")
 
 
+def _alone(priors: _Priors, given: Sourced | None, value: float) -> Sourced:
+    """A speed of one sequence alone, with where it is from."""
+    if given is None:
+        return priors.speed_source(value)
+    return replace(given, value=value)
+
+
 def _curve(priors: _Priors, prefill: Sourced | None, decode: Sourced | None) -> SpeedCurve:
-    """The prior's curve with given columns put over it; a given prefill holds the overhead too."""
+    """The prior's curve with given columns put over it; a given prefill holds the overhead too.
+
+    Speeds measured at one batch say nothing of another, so they move the prior's curve through their point.
+    """
+    batch = priors.request.measured.batch
     if prefill is not None and decode is not None:
-        return SpeedCurve.of([1.0], [prefill.value], [decode.value])
-    base = priors.curve
-    size = base.batch.size
+        base = priors.curve_if_known if batch is not None else None
+        if base is None:
+            return SpeedCurve.of([1.0], [prefill.value], [decode.value])
+    else:
+        base = priors.curve
     return SpeedCurve.of(
         base.batch,
-        base.prefill_seconds_per_token if prefill is None else [prefill.value] * size,
-        base.decode_seconds_per_token if decode is None else [decode.value] * size,
+        _column(base.batch, base.prefill_seconds_per_token, prefill, batch),
+        _column(base.batch, base.decode_seconds_per_token, decode, batch),
         base.overhead_seconds if prefill is None else None,
     )
+
+
+def _column(grid: Floats, prior: Floats, given: Sourced | None, batch: float | None) -> Floats:
+    """One coefficient over the batch: the prior's, the given one, or the prior's scaled to what was measured."""
+    if given is None:
+        return prior
+    there = float(np.interp(batch, grid, prior)) if batch is not None and given.source is Source.MEASUREMENT else 0.0
+    return prior * (given.value / there) if there > 0 else np.full(grid.shape, given.value)
 
 
 def _max_sequences(request: PriorRequest, capacity: float) -> Sourced:

@@ -1,0 +1,1 @@
+"""What the cluster, the engines, the routers and Prometheus say, gathered into one frozen snapshot."""
