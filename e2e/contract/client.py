@@ -1,31 +1,33 @@
-"""The client library as the operator uses it: `kubernetes.aio` below, dictionaries above.
+"""What the API server says to the operator's own requests, word for word: refusals, causes and headers too.
 
-Inputs: a kubeconfig. Outputs: what the API server answered, refusals too, and watches as streams of events. Every
-request has a timeout, a content type and, for writes, a field manager. Must not retry: the suite pins what is said.
+Inputs: a kubeconfig. Outputs: replies, and watches as streams of events. Requests go out through the product's
+`Transport`, with its credentials, TLS, timeouts and bodies; the product's `Client` is not used, because it turns into
+errors, and tries again, what the suite pins.
 """
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import urlencode
 
-from kubernetes.aio.client import ApiClient, Configuration
-from kubernetes.aio.config import load_kube_config
+import aiohttp
+from kubernetes.aio.client import ApiClient
+
+from kvplan_operator.api.labels import FIELD_MANAGER as MANAGER
+from kvplan_operator.kube.access import Access
+from kvplan_operator.kube.request import APPLY, JSON, MERGE, Request
+from kvplan_operator.kube.transport import Transport
+
+__all__ = ["JSON_PATCH", "MERGE", "STRATEGIC", "Client", "Event", "Object", "Reply", "Watch"]
 
 Object = dict[str, Any]
 
-JSON = "application/json"
-MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
-APPLY = "application/apply-patch+yaml"
-MANAGER = "kvplan"
 
-_TIMEOUT_SECONDS = 20.0
-_WATCH_TIMEOUT_SECONDS = 60.0
+_WATCH_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -60,23 +62,28 @@ class Reply:
 
 
 class Client:
-    """One user's connections to the API server."""
+    """One user's connections to the API server.
 
-    def __init__(self, library: ApiClient) -> None:
-        self.library = library
+    Attributes:
+        library: the client library's own, to pin what it does.
+    """
+
+    def __init__(self, transport: Transport, library: ApiClient) -> None:
+        self._transport, self.library = transport, library
 
     @classmethod
     async def connect(cls, kubeconfig: Path, token: str | None = None) -> Self:
         """Read a kubeconfig; nothing is asked of the server yet. A token replaces the user it names."""
-        access = Configuration()
-        await load_kube_config(str(kubeconfig), client_configuration=access)  # type: ignore[no-untyped-call]
+        access = Access(kubeconfig)
+        configuration = await access.load()
         if token is not None:
-            access.cert_file = access.key_file = None
-            access.api_key = {"BearerToken": f"Bearer {token}"}
-        return cls(ApiClient(access))
+            configuration.cert_file = configuration.key_file = None
+            configuration.api_key = {"BearerToken": f"Bearer {token}"}
+        return cls(Transport(access, configuration), ApiClient(configuration))
 
     async def close(self) -> None:
         """Close all connections."""
+        await self._transport.close()
         await self.library.close()  # type: ignore[no-untyped-call]
 
     async def get(self, path: str, **query: str) -> Reply:
@@ -91,7 +98,7 @@ class Client:
         """Write a whole object."""
         return await self._ask("PUT", path, body, JSON, {"fieldManager": MANAGER, **query})
 
-    async def patch(self, path: str, body: Object | Sequence[Object], content: str, **query: str) -> Reply:
+    async def patch(self, path: str, body: Object | list[Object], content: str, **query: str) -> Reply:
         """Write a part of an object; the content type says how it is merged."""
         return await self._ask("PATCH", path, body, content, {"fieldManager": MANAGER, **query})
 
@@ -106,26 +113,19 @@ class Client:
     @asynccontextmanager
     async def watch(self, path: str, **query: str) -> AsyncIterator["Watch"]:
         """Follow a collection; refusals are told by the reply's code or by an ERROR event."""
-        response = await self._send("GET", path, None, JSON, {"watch": "true", **query}, _WATCH_TIMEOUT_SECONDS)
+        options = {"watch": "true", **query}
+        request = Request("watch", "GET", path, options, answer_seconds=_WATCH_SECONDS, silence_seconds=_WATCH_SECONDS)
+        response = await self._transport.send(request)
         try:
             yield Watch(response)
         finally:
             response.close()
 
     async def _ask(self, method: str, path: str, body: Any, content: str, query: dict[str, str]) -> Reply:
-        response = await self._send(method, path, body, content, query, _TIMEOUT_SECONDS)
-        text = (await response.read()).decode()
+        async with await self._transport.send(Request(method, method, path, query, body, content)) as response:
+            text = await response.text()
         in_json = response.content_type == JSON
         return Reply(response.status, json.loads(text) if in_json else {"message": text}, dict(response.headers))
-
-    async def _send(
-        self, method: str, path: str, body: Any, content: str, query: dict[str, str], seconds: float
-    ) -> Any:
-        headers = {"Content-Type": content, "Accept": JSON}
-        url = f"{self.library.configuration.host}{path}?{urlencode(query)}"
-        await self.library.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
-        answer = await self.library.call_api(method, url, headers, body, _request_timeout=seconds)
-        return answer.response
 
 
 @dataclass(frozen=True)
@@ -149,9 +149,9 @@ class Event:
 class Watch:
     """A running watch."""
 
-    def __init__(self, response: Any) -> None:
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
-        self.code: int = response.status
+        self.code = response.status
 
     async def next(self) -> Event | None:
         """The next event; None when the server ended the watch."""

@@ -2,35 +2,15 @@
 
 import asyncio
 import hashlib
-import inspect
 from collections.abc import Iterator
-from typing import cast
 
 import pytest
 
 from e2e.contract.client import Client
+from e2e.coroutines import loop, pytest_pyfunc_call
 from e2e.harness.cluster import Cluster
 
-_DEADLINE_SECONDS = 60.0
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a coroutine test; others are pytest's own business."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    names = inspect.signature(pyfuncitem.obj).parameters
-    scenario = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
-    loop = cast(asyncio.Runner, pyfuncitem.funcargs["loop"])
-    loop.run(asyncio.wait_for(scenario, _DEADLINE_SECONDS))
-    return True
-
-
-@pytest.fixture(autouse=True)
-def loop() -> Iterator[asyncio.Runner]:
-    """The event loop of one test."""
-    with asyncio.Runner() as runner:
-        yield runner
+__all__ = ["client", "loop", "name", "place", "pytest_pyfunc_call"]
 
 
 @pytest.fixture

@@ -41,3 +41,10 @@ async def test_the_library_sends_a_list_as_a_merge_patch_unless_told_otherwise(
         await library.patch_namespaced_custom_object(*where, body=SUSPEND)
     await library.patch_namespaced_custom_object(*where, body=SUSPEND, _content_type=JSON_PATCH)
     assert (await client.get(f"{fleets(place)}/{name}")).body["spec"]["suspend"] is True
+
+
+async def test_the_library_warns_of_a_body_above_a_megabyte(client: Client, place: str, name: str) -> None:
+    library, where = CustomObjectsApi(client.library), ("kvplan.dev", "v1alpha1", place, "servingfleets", name)
+    large = {"metadata": {"annotations": {"a": "x" * 2**20}}}
+    with pytest.warns(ResourceWarning, match="Sending a large body"), pytest.raises(ApiException, match="404"):
+        await library.patch_namespaced_custom_object(*where, body=large)

@@ -81,8 +81,6 @@ async def test_an_object_that_leaves_a_selector_is_told_as_deleted(client: Clien
     assert event.version > int(version)
 
 
-# aiohttp finds a megabyte large; the API server does not.
-@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
 async def test_a_watch_carries_the_largest_config_map_there_may_be(client: Client, place: str, name: str) -> None:
     shard = config_map(name) | {"binaryData": {"table": base64.b64encode(os.urandom(LARGEST_CONFIG_MAP)).decode()}}
     listed = (await client.get(config_maps(place))).body["metadata"]["resourceVersion"]

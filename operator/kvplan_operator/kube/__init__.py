@@ -1,0 +1,1 @@
+"""The API server as dictionaries: one thin client, watches with caches, a Lease, events."""
