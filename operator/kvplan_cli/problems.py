@@ -72,11 +72,23 @@ def facts_of(manifests: Manifests, fleet: ServingFleet, traces: Sequence[str]) -
     """Measurements by class: from the traces, completed by the ConfigMaps that the classes name."""
     own = _own_classes(manifests, fleet)
     held = facts_from_config_maps(own, manifests.config_maps)
+    traced = traced_facts(own, traces)
+    return held | {name: found.completed_by(held.get(name, ClassFacts())) for name, found in traced.items()}
+
+
+def traced_facts(own: Sequence[RequestClass], traces: Sequence[str]) -> dict[str, ClassFacts]:
+    """Measurements by class from ``--trace`` texts.
+
+    Raises:
+        CommandError: a trace is for a class that the fleet does not have.
+        TraceError: a trace that cannot be used.
+    """
     traced = _traced(traces)
     names = [c.metadata.name for c in own]
     for name in sorted(set(traced) - set(names)):
-        raise CommandError("--trace", f"the fleet has no class {name!r}", f"use one of {', '.join(names)}")
-    return held | {name: found.completed_by(held.get(name, ClassFacts())) for name, found in traced.items()}
+        known = ", ".join(names) or "none"
+        raise CommandError("--trace", f"the fleet has no class {name!r}", f"its classes are {known}")
+    return traced
 
 
 def _own_classes(manifests: Manifests, fleet: ServingFleet) -> tuple[RequestClass, ...]:

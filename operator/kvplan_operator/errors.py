@@ -4,7 +4,8 @@
 
     OperatorError
     ├── ManifestError       documents that are no valid objects (names document, object, field, value, remedy)
-    └── DigestError         a digest, or a plan's name, that does not belong to its content
+    ├── DigestError         a digest, or a plan's name, that does not belong to its content
+    └── SettingsError       settings of the operator that cannot be used
 """
 
 from collections.abc import Sequence
@@ -46,3 +47,7 @@ class ManifestError(OperatorError, ValueError):
 
 class DigestError(OperatorError, ValueError):
     """A digest that cannot be computed, or does not belong to what it is said to name."""
+
+
+class SettingsError(OperatorError, ValueError):
+    """Settings of the operator that cannot be used; one line per problem."""

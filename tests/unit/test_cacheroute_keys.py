@@ -2,7 +2,7 @@
 
 import pytest
 
-from kvplan_solver.cacheroute.keys import fingerprint, from_hex, key_hash, to_hex
+from kvplan_solver.cacheroute.keys import fingerprint, from_hex, key_hash, to_hex, weak_secret
 from kvplan_solver.errors import InvalidInput
 
 SECRET = b"0123456789abcdef"
@@ -51,3 +51,14 @@ def test_hex_text_round_trips_and_sorts_like_the_number() -> None:
 def test_text_that_is_not_sixteen_lower_case_hex_digits_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="16 lower-case hex digits"):
         from_hex(text)
+
+
+def test_the_weak_secret_is_valid_and_tells_fleets_apart() -> None:
+    first, second = (
+        weak_secret("6f1c2c6e-0000-4000-8000-000000000001"),
+        weak_secret("6f1c2c6e-0000-4000-8000-000000000002"),
+    )
+    assert first == b"kvplan-weak-6f1c2c6e-0000-4000-8000-000000000001"
+    assert fingerprint(first) != fingerprint(second)
+    assert len(weak_secret("x" * 100)) == 64
+    assert len(weak_secret("")) == 16

@@ -163,22 +163,24 @@ def test_without_the_models_sizes_the_engine_gets_its_share_of_memory() -> None:
     assert "kv-cache-memory-bytes" not in unknown
 
 
-YOUNG = {"max-num-active-seqs", "watermark", "shutdown-timeout"}
-VERSIONS: dict[str, tuple[dict[str, str], bool]] = {
-    "unstated": ({}, True),
-    "0.32.0": ({"version": "0.32.0"}, True),
-    "0.33.1+cu130": ({"version": "0.33.1+cu130"}, True),
-    "1.0.0": ({"version": "1.0.0"}, True),
-    "0.31.2": ({"version": "0.31.2"}, False),
-    "0.9": ({"version": "0.9"}, False),
+YOUNG = {"max-num-active-seqs", "watermark", "shutdown-timeout", "custom-histogram-buckets", "kv-cache-memory-bytes"}
+VERSIONS: dict[str, tuple[dict[str, str], set[str]]] = {
+    "unstated": ({}, YOUNG),
+    "0.32.0": ({"version": "0.32.0"}, YOUNG),
+    "0.33.1+cu130": ({"version": "0.33.1+cu130"}, YOUNG),
+    "1.0.0": ({"version": "1.0.0"}, YOUNG),
+    "0.31.2": ({"version": "0.31.2"}, YOUNG - {"max-num-active-seqs"}),
+    "0.20.0": ({"version": "0.20.0"}, {"shutdown-timeout", "kv-cache-memory-bytes"}),
+    "0.9": ({"version": "0.9"}, set()),
 }
 
 
 @pytest.mark.parametrize(("engine", "known"), VERSIONS.values(), ids=VERSIONS.keys())
-def test_young_flags_are_written_for_version(engine: dict[str, str], known: bool) -> None:
+def test_only_flags_that_the_version_knows_are_written(engine: dict[str, str], known: set[str]) -> None:
     made = flags(fleet(model=MODEL, engine=engine))
-    assert YOUNG & set(made) == (YOUNG if known else set())
-    assert made["max-num-seqs"] == ("64" if known else "60")
+    assert YOUNG & set(made) == known
+    assert made["max-num-seqs"] == ("64" if "max-num-active-seqs" in known else "60")
+    assert ("gpu-memory-utilization" in made) == ("kv-cache-memory-bytes" not in known)
 
 
 LONGEST: dict[str, tuple[dict[str, Any], str]] = {

@@ -99,6 +99,29 @@ def test_one_measured_speed_replaces_one_column_and_leaves_the_other_to_the_batc
     assert measured.profile is not None
 
 
+def test_speeds_measured_at_one_batch_move_the_priors_curve_through_their_point() -> None:
+    plain = resolve().curve
+    measured = resolve(measured=Measurement(400_000, 1e-4, 0.02, batch=16)).curve
+    assert measured.at(16).decode_seconds_per_token == pytest.approx(0.02)
+    assert measured.at(16).prefill_seconds_per_token == pytest.approx(1e-4)
+    growth = plain.at(128).decode_seconds_per_token / plain.at(16).decode_seconds_per_token
+    assert growth > 1.2
+    assert measured.at(128).decode_seconds_per_token == pytest.approx(0.02 * growth, rel=0.02)
+    assert measured.at(128).overhead_seconds == 0.0
+
+
+def test_a_measured_batch_moves_no_number_that_a_person_stated() -> None:
+    found = resolve(
+        spec={"decode_microseconds_per_token": 12_000}, measured=Measurement(prefill_seconds_per_token=1e-4, batch=16)
+    )
+    assert found.curve.at(1).decode_seconds_per_token == found.curve.at(128).decode_seconds_per_token == 0.012
+
+
+def test_without_a_prior_speeds_measured_at_one_batch_hold_for_all() -> None:
+    found = resolve(model="acme/own", product="Tesla-T4", measured=Measurement(400_000, 1e-4, 0.02, batch=16))
+    assert found.curve.at(1).decode_seconds_per_token == found.curve.at(128).decode_seconds_per_token == 0.02
+
+
 def test_a_measured_fleet_needs_neither_a_known_model_nor_a_known_gpu() -> None:
     found = resolve(model="acme/own", product="Tesla-T4", measured=MEASURED)
     assert sources(found) == (SEEN, SEEN, SEEN)

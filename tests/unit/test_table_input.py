@@ -1,5 +1,6 @@
 """From a plan and key rates to the key planner's input and a table that a router can read."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,8 +9,9 @@ import pytest
 
 from kvplan_operator.plan.index_head import TableVersion, slots_of
 from kvplan_operator.plan.planner import Planned
-from kvplan_operator.plan.table_input import KeyRow, plan_table, table_input
-from kvplan_solver.cacheroute.key_plan import Outcome
+from kvplan_operator.plan.raw_keys import KeyRow, hashed
+from kvplan_operator.plan.table_input import PlannedTable, TableInput, plan_table, table_input
+from kvplan_solver.cacheroute.key_plan import KeyPlan, Outcome
 from kvplan_solver.cacheroute.keys import fingerprint, key_hash
 from kvplan_solver.cacheroute.table.decode import read_table
 from kvplan_solver.cacheroute.table.index import read_index
@@ -20,6 +22,15 @@ SECRET = b"0123456789abcdef"
 VERSION = TableVersion(epoch=7, generation=3)
 ROWS = [KeyRow("chat", f"tenant-{n}", 3 / (n + 1), 0.001, 400.0) for n in range(20)]
 RULE = "header:x-gateway-inference-fairness-id"
+
+
+def planner_input(planned: Planned, rows: Sequence[KeyRow]) -> TableInput:
+    return table_input(planned, hashed(rows, planned.problem, SECRET))
+
+
+def made_table(planned: Planned, rows: Sequence[KeyRow], before: KeyPlan | None = None) -> PlannedTable:
+    rates = hashed(rows, planned.problem, SECRET)
+    return plan_table(planned, rates, fingerprint(SECRET), VERSION, before)
 
 
 def row(**changes: Any) -> KeyRow:
@@ -36,7 +47,7 @@ def test_slots_are_numbered_by_configuration() -> None:
 def test_keys_live_only_where_the_plan_sends_their_class() -> None:
     planned = sample()
     rows = [KeyRow(name, f"{name}-{n}", 0.5, 0.001, 300.0) for name in ("chat", "code") for n in range(30)]
-    keys = plan_table(planned, rows, SECRET, VERSION).keys
+    keys = made_table(planned, rows).keys
     routes = {c.name: {r.configuration for r in c.routes} for c in planned.plan.spec.classes}
     for made in rows:
         home = keys.home(key_hash(SECRET, made.class_name, RULE, made.key))
@@ -45,7 +56,7 @@ def test_keys_live_only_where_the_plan_sends_their_class() -> None:
 
 
 def test_planned_load_follows_the_plan() -> None:
-    made = table_input(demo(), ROWS, SECRET)
+    made = planner_input(demo(), ROWS)
     admitted = demo().result.routing.sum(axis=1) @ np.array([4.0, 4.0])
     assert made.fleet.weights.sum() == pytest.approx(admitted)
     listed = sum(r.requests_per_second for r in ROWS)
@@ -53,7 +64,7 @@ def test_planned_load_follows_the_plan() -> None:
 
 
 def test_warm_slots_are_what_the_reservations_leave() -> None:
-    made = table_input(demo(), ROWS, SECRET)
+    made = planner_input(demo(), ROWS)
     largest = max(k.kv_capacity_tokens for k in demo().instance.configurations)
     assert made.fleet.warm_slots.min() > 0
     assert made.fleet.warm_slots.max() <= 0.7 * largest / 400
@@ -64,7 +75,7 @@ def routing(**spec: Any) -> Planned:
 
 
 def test_the_fleets_own_settings_beat_the_estimates() -> None:
-    made = table_input(routing(warmSlotsPerDestination=3, qCapRequestsPerSecondMilli=1500), ROWS, SECRET)
+    made = planner_input(routing(warmSlotsPerDestination=3, qCapRequestsPerSecondMilli=1500), ROWS)
     assert set(made.fleet.warm_slots.tolist()) == {3}
     assert made.settings.q_cap == 1.5
     assert made.capacity is None
@@ -72,39 +83,39 @@ def test_the_fleets_own_settings_beat_the_estimates() -> None:
 
 
 def test_an_estimated_knee_is_called_one() -> None:
-    made = table_input(demo(), ROWS, SECRET)
+    made = planner_input(demo(), ROWS)
     assert made.capacity is not None
     assert 0 < made.settings.q_cap <= made.capacity.knee
     assert any("estimated knee" in note for note in made.notes)
 
 
 def test_bytes_admission_bounds_prefixes_per_destination() -> None:
-    made = table_input(routing(admission="Bytes"), ROWS, SECRET)
+    made = planner_input(routing(admission="Bytes"), ROWS)
     assert made.settings.admission.value == "Bytes"
     assert (made.fleet.byte_limits > 0).all()
 
 
 def test_an_unknown_reusable_prefix_is_the_shared_one_and_said() -> None:
-    made = table_input(demo(), [row(reusable_tokens=None)], SECRET)
+    made = planner_input(demo(), [row(reusable_tokens=None)])
     assert made.rates.size_bytes.tolist() == [64.0]
     assert any("1 keys have unknown reusable tokens" in note for note in made.notes)
 
 
 def test_nothing_to_reuse_leaves_no_warm_slots_and_says_so() -> None:
-    made = plan_table(demo(), [row(reusable_tokens=0.0)], SECRET, VERSION)
+    made = made_table(demo(), [row(reusable_tokens=0.0)])
     assert made.keys.outcome is Outcome.NO_ROOM
     assert any("no key reuses a prefix" in note for note in made.input.notes)
 
 
 def test_affinity_off_gives_no_key_a_home_and_says_so() -> None:
-    made = plan_table(routing(affinity="Off"), ROWS, SECRET, VERSION)
+    made = made_table(routing(affinity="Off"), ROWS)
     assert len(made.keys.keys) == 0
     assert made.input.notes[0] == "routing.affinity is Off: no key gets a fixed home"
     assert read_index(made.encoded.index).document["classes"]
 
 
 def test_bad_rates_are_dropped_and_counted() -> None:
-    made = plan_table(demo(), [*ROWS, row(key="odd", requests_per_second=float("nan"))], SECRET, VERSION)
+    made = made_table(demo(), [*ROWS, row(key="odd", requests_per_second=float("nan"))])
     assert made.keys.outcome is Outcome.PLANNED
     assert made.keys.report.dropped.invalid == 1
 
@@ -118,7 +129,7 @@ REFUSED: dict[str, tuple[list[KeyRow], str]] = {
 @pytest.mark.parametrize(("rows", "message"), REFUSED.values(), ids=REFUSED.keys())
 def test_rows_are_refused_for(rows: list[KeyRow], message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        table_input(demo(), rows, SECRET)
+        planner_input(demo(), rows)
     assert message in str(caught.value)
 
 
@@ -126,11 +137,11 @@ def test_a_plan_without_groups_has_no_table() -> None:
     idle = plan(inputs(classes=(request_class("chat", arrivals={"requestsPerSecondMilli": 0}),)))
     assert sum(idle.result.groups) == 0
     with pytest.raises(InvalidInput, match="a table needs destinations"):
-        table_input(idle, [], SECRET)
+        planner_input(idle, [])
 
 
 def test_the_index_carries_the_plan_and_reads_back() -> None:
-    made = plan_table(demo(), ROWS, SECRET, VERSION)
+    made = made_table(demo(), ROWS)
     document = read_index(made.encoded.index).document
     assert (document["epoch"], document["generation"], document["mode"]) == (7, 3, "plan")
     assert document["hash"]["fingerprint"] == fingerprint(SECRET)
@@ -145,12 +156,12 @@ def test_the_index_carries_the_plan_and_reads_back() -> None:
 
 
 def test_a_router_finds_the_planned_home_of_a_key() -> None:
-    made = plan_table(demo(), ROWS, SECRET, VERSION)
+    made = made_table(demo(), ROWS)
     table = read_table(read_index(made.encoded.index), {})
-    hashed = key_hash(SECRET, "chat", RULE, "tenant-0")
-    found = table.lookup(hashed)
+    key = key_hash(SECRET, "chat", RULE, "tenant-0")
+    found = table.lookup(key)
     assert found is not None
-    assert found.destinations == made.keys.home(hashed)
+    assert found.destinations == made.keys.home(key)
 
 
 def test_classes_are_in_match_order_with_one_entry_per_model() -> None:
@@ -158,7 +169,7 @@ def test_classes_are_in_match_order_with_one_entry_per_model() -> None:
         request_class("chat", match={"models": ["a", "b"], "headers": [{"name": "x", "exact": "1"}]}),
         request_class("code", priority=5, match={"headers": [{"name": "x", "prefix": "2"}]}, tenant="acme"),
     )
-    index = read_index(plan_table(plan(inputs(classes=classes)), [], SECRET, VERSION).encoded.index).document
+    index = read_index(made_table(plan(inputs(classes=classes)), []).encoded.index).document
     found = [(c["name"], c["match"], c.get("tenant")) for c in index["classes"]]
     assert found == [
         ("code", {"headers": [{"name": "x", "prefix": "2"}]}, "acme"),
@@ -168,19 +179,19 @@ def test_classes_are_in_match_order_with_one_entry_per_model() -> None:
 
 
 def test_a_replan_keeps_homes_where_rates_hardly_change() -> None:
-    first = plan_table(demo(), ROWS, SECRET, VERSION)
+    first = made_table(demo(), ROWS)
     again = [replace(r, requests_per_second=r.requests_per_second * 1.01) for r in ROWS]
-    second = plan_table(demo(), again, SECRET, VERSION, before=first.keys)
+    second = made_table(demo(), again, before=first.keys)
     hashes = [key_hash(SECRET, r.class_name, RULE, r.key) for r in ROWS]
     assert [second.keys.home(h) for h in hashes] == [first.keys.home(h) for h in hashes]
 
 
 def test_the_same_table_has_the_same_bytes_whatever_the_order_of_rows() -> None:
-    forwards = plan_table(demo(), ROWS, SECRET, VERSION).encoded
-    assert plan_table(demo(), ROWS[::-1], SECRET, VERSION).encoded == forwards
+    forwards = made_table(demo(), ROWS).encoded
+    assert made_table(demo(), ROWS[::-1]).encoded == forwards
 
 
 def test_two_equal_nodes_share_the_keys() -> None:
     busy = plan(inputs(inventory=inventory(4, 4), fleet=fleet(nodes={"selector": {}, "minGpus": 4})))
-    keys = plan_table(busy, ROWS, SECRET, VERSION).keys
+    keys = made_table(busy, ROWS).keys
     assert len({slot for r in ROWS for slot in keys.home(key_hash(SECRET, "chat", RULE, r.key))}) > 1

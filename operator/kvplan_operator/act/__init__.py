@@ -1,0 +1,1 @@
+"""Putting a plan in force: pure step planning, and the few writes that follow from it."""

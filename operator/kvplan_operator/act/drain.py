@@ -1,0 +1,106 @@
+"""Whether a draining group is empty: the routers' word first, the engine's where a router is silent (09-contracts).
+
+Inputs: the group, the published index, what routers and engines say, the time. Output: a ``Drain``: done, waiting for
+something that is named, or unconfirmed. Steps: the published index takes the slot out; every live router has that
+index; no router counts a request on the slot and the engine runs none. After the drain timeout requests that are left
+are finished by preStop and --shutdown-timeout; a router still silent then needs the engine to run nothing. Pure.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kvplan_operator.act.observed_groups import ObservedGroup
+from kvplan_operator.model.pods import Object
+from kvplan_operator.model.snapshot import EngineState, Fact, Quality, RouterState
+
+
+class DrainState(StrEnum):
+    """How far a drain is."""
+
+    WAITING = "Waiting"
+    DONE = "Done"
+    UNCONFIRMED = "Unconfirmed"
+
+
+@dataclass(frozen=True)
+class Drain:
+    """One look at a drain.
+
+    Attributes:
+        state: how far it is.
+        waiting_for: what it waits for, or what is not confirmed.
+    """
+
+    state: DrainState
+    waiting_for: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Witnesses:
+    """Who can say that a group is empty.
+
+    Attributes:
+        index: the published index document; None where there is no table.
+        routers: what each live router says, by name.
+        engines: what each engine says, by pod uid.
+        now: seconds since the epoch.
+        timeout_seconds: after which requests that are left are no longer waited for.
+    """
+
+    index: Object | None
+    routers: Mapping[str, Fact[RouterState]]
+    engines: Mapping[str, Fact[EngineState]]
+    now: float
+    timeout_seconds: int
+
+    def look(self, group: ObservedGroup) -> Drain:
+        """How far the drain of a group is."""
+        late = self.now - (group.draining_since or self.now) >= self.timeout_seconds
+        if self._listed(group):
+            return Drain(DrainState.WAITING, f"a table without {group.slot}")
+        silent = self._silent()
+        if silent and not late:
+            return Drain(DrainState.WAITING, f"router {silent[0]} to have the table")
+        if silent:
+            return self._by_engine(group, silent)
+        left = self._left(group)
+        if left and not late:
+            return Drain(DrainState.WAITING, f"{left} on {group.name}")
+        return Drain(DrainState.DONE)
+
+    def _listed(self, group: ObservedGroup) -> bool:
+        """Whether the published table still sends requests to it. A table that stays so is a fault elsewhere."""
+        return group.in_table
+
+    def _silent(self) -> list[str]:
+        """Live routers that do not say they have the published table."""
+        if self.index is None:
+            return []
+        wanted = (int(self.index.get("epoch", 0)), int(self.index.get("generation", 0)))
+        return sorted(name for name, fact in self.routers.items() if not _has(fact, wanted))
+
+    def _by_engine(self, group: ObservedGroup, silent: list[str]) -> Drain:
+        running = self._running(group)
+        if running == 0:
+            return Drain(DrainState.DONE)
+        known = "does not say what it runs" if running is None else f"runs {running} requests"
+        return Drain(DrainState.UNCONFIRMED, f"router {silent[0]} does not have the table, and {group.name} {known}")
+
+    def _left(self, group: ObservedGroup) -> str:
+        """Requests that routers or the engine still have there, in words; a silent engine has none to tell of."""
+        slot = group.slot
+        states = [fact.value for fact in self.routers.values() if fact.value is not None]
+        in_flight = sum(state.in_flight.get(slot, 0) for state in states if slot is not None)
+        running = self._running(group) or 0
+        return f"{max(in_flight, running)} requests" if in_flight or running else ""
+
+    def _running(self, group: ObservedGroup) -> int | None:
+        fact = self.engines.get(group.uid)
+        if fact is None or fact.value is None or fact.quality is not Quality.VALUE:
+            return None
+        return fact.value.running + fact.value.waiting
+
+
+def _has(fact: Fact[RouterState], wanted: tuple[int, int]) -> bool:
+    return fact.value is not None and fact.quality is Quality.VALUE and fact.value.order >= wanted

@@ -1,0 +1,107 @@
+"""The step planner: from the state of the cluster alone, what to do next so that a plan comes in force.
+
+Inputs: a Snapshot, the plan, the published index, the rules. Output: a ``RolloutStep``: commands for now, slots that
+take no new requests, what is waited for, or why it cannot go on. A move is drain → shrink → the pods are gone → grow →
+Ready and in the table, one group at a time, the sum of GPUs never over what a node has, every class above its floor.
+Called again after every change it continues wherever things stand: it remembers nothing, so a killed operator, a
+changed plan, a lost node or a pod that a person deleted are ordinary inputs. At rest it gives no commands. Pure.
+"""
+
+from dataclasses import dataclass
+
+from kvplan_operator.act.commands import Command, StartDrain
+from kvplan_operator.act.observed_groups import ObservedGroup
+from kvplan_operator.act.refusals import RolloutRefused
+from kvplan_operator.act.rules import RULES, Outcome
+from kvplan_operator.act.targets import omitted_flags
+from kvplan_operator.act.world import RolloutRules, World, look
+from kvplan_operator.api.conditions import ConditionReason
+from kvplan_operator.api.routing_plan import RoutingPlan
+from kvplan_operator.gate.verdict import Refusal
+from kvplan_operator.model.pods import Object
+from kvplan_operator.model.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class RolloutStep:
+    """What to do now.
+
+    Attributes:
+        commands: in order; empty at rest and while something is waited for.
+        draining: slots that take no new requests.
+        unlisted: uids of pods that have no slot and must not get one: they go before they could serve.
+        step: groups that are as planned.
+        steps: groups that are planned.
+        waiting_for: what is waited for, in words; empty at rest.
+        refusal: why it cannot go on; None otherwise.
+        complete: whether the plan is in force.
+        notes: what people should know beside that.
+    """
+
+    commands: tuple[Command, ...] = ()
+    draining: frozenset[str] = frozenset()
+    unlisted: frozenset[str] = frozenset()
+    step: int = 0
+    steps: int = 0
+    waiting_for: str = ""
+    refusal: Refusal | None = None
+    complete: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def plan_rollout(snapshot: Snapshot, plan: RoutingPlan, index: Object | None, rules: RolloutRules) -> RolloutStep:
+    """The next step of putting a plan in force.
+
+    Args:
+        snapshot: the cluster as it is.
+        plan: to put in force.
+        index: the published index document; None where no table is published.
+        rules: of the fleet's rollout.
+    """
+    try:
+        world = look(snapshot, plan, index, rules)
+        notes = _notes(world)
+    except RolloutRefused as error:
+        return RolloutStep(refusal=error.refusal)
+    outcome = next((found for rule in RULES if (found := rule(world)) is not None), None)
+    step, steps = _progress(world)
+    found = outcome or Outcome(waiting_for="" if step == steps else "nodes that take no new groups now")
+    going = _going(world, found.commands)
+    return RolloutStep(
+        commands=found.commands,
+        draining=frozenset(group.slot for group in going if group.slot is not None),
+        unlisted=frozenset(group.uid for group in going if group.slot is None),
+        step=step,
+        steps=steps,
+        waiting_for=found.waiting_for,
+        refusal=found.refusal,
+        complete=outcome is None and step == steps,
+        notes=notes,
+    )
+
+
+def _going(world: World, commands: tuple[Command, ...]) -> tuple[ObservedGroup, ...]:
+    """Groups that are on their way out, or are drained as of now."""
+    drained = {command.pod.uid for command in commands if isinstance(command, StartDrain)}
+    groups = (group for seen in world.sets.values() for group in seen.groups)
+    return tuple(group for group in groups if group.uid in drained or world.goes(group))
+
+
+def _progress(world: World) -> tuple[int, int]:
+    """(groups as planned, groups planned)."""
+    done, wanted = 0, 0
+    for target in world.targets.values():
+        seen = world.sets.get(target.name)
+        up = 0 if seen is None else sum(world.serves(group) for group in seen.staying)
+        asked = (0 if seen is None else seen.replicas) if target.replicas_external else target.replicas
+        done, wanted = done + min(up, asked), wanted + asked
+    return done, wanted
+
+
+def _notes(world: World) -> tuple[str, ...]:
+    """Flags left out, and replicas that are somebody else's."""
+    omitted = omitted_flags(world.snapshot, world.plan)
+    notes = [f"this version of vLLM does not know {', '.join(omitted)}: left out"] if omitted else []
+    external = [target.name for target in world.targets.values() if target.replicas_external]
+    notes += [f"Deployment {name}: {ConditionReason.REPLICAS_MANAGED_EXTERNALLY.sentence}" for name in external]
+    return tuple(notes)
