@@ -5,7 +5,7 @@ Every deliberate error of the layers below ends here: one message on stderr, exi
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Annotated, Any
@@ -13,11 +13,18 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from kvplan_cli.commands.approve import approve
+from kvplan_cli.commands.cleanup import cleanup
 from kvplan_cli.commands.demo_plan import demo_plan
 from kvplan_cli.commands.diff import diff
+from kvplan_cli.commands.doctor import doctor
 from kvplan_cli.commands.explain import explain
+from kvplan_cli.commands.export import export
 from kvplan_cli.commands.fit import fit
+from kvplan_cli.commands.history import history
+from kvplan_cli.commands.init import init
 from kvplan_cli.commands.plan import plan
+from kvplan_cli.commands.rollback import rollback
 from kvplan_cli.commands.router import router_app
 from kvplan_cli.commands.show import show_app
 from kvplan_cli.commands.table import table
@@ -88,8 +95,12 @@ app = typer.Typer(
     epilog="Exit codes: 0 done, 1 the answer is no (different, violated, infeasible), 2 bad input, 130 Ctrl-C, "
     "141 the reader of stdout left.",
 )
-for command in (fit, plan, explain, diff, verify, table):
+FILE_COMMANDS: Sequence[Callable[..., None]] = (fit, plan, explain, diff, verify, table)
+CLUSTER_COMMANDS: Sequence[Callable[..., None]] = (approve, history, rollback, export, cleanup, init, doctor)
+for command in FILE_COMMANDS:
     app.command()(command)
+for command in CLUSTER_COMMANDS:
+    app.command(rich_help_panel="On a cluster")(command)
 app.command("demo-plan")(demo_plan)
 app.add_typer(show_app, name="show")
 app.add_typer(router_app, name="router")

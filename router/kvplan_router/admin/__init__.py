@@ -1,0 +1,1 @@
+"""What the process tells people and machines: /metrics, /state, /healthz, /readyz."""

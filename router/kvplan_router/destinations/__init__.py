@@ -1,0 +1,1 @@
+"""Where the engines are, whether they take requests, and what they run."""

@@ -1,0 +1,1 @@
+"""What our own Envoy is configured with, and the endpoints file it watches."""

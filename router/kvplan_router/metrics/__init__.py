@@ -1,0 +1,1 @@
+"""The core's plain values as Prometheus families."""

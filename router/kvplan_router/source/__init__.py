@@ -1,0 +1,1 @@
+"""Where tables come from, and how one takes effect: all of it or nothing."""

@@ -1,0 +1,1 @@
+"""How a gateway asks: the ext_proc protocol in front of one synchronous decision."""
