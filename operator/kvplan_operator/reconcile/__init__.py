@@ -1,0 +1,1 @@
+"""The shell: one task per fleet, one tick with numbered steps, one leader."""
