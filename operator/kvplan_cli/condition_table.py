@@ -1,13 +1,13 @@
 """Writes ``docs/conditions.md``, or checks it: ``python -m kvplan_cli.condition_table [--check] FILE``.
 
-The words come from ``kvplan_operator.api.conditions``; this module lays them out and touches one file, which is
-replaced as a whole.
+The words come from ``kvplan_operator.api.conditions``; this module lays them out and touches one file.
 """
 
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from kvplan_cli.generated import Generated, replace_file
 from kvplan_operator.api.conditions import (
     CLASS_CONDITIONS,
     FLEET_CONDITIONS,
@@ -17,7 +17,6 @@ from kvplan_operator.api.conditions import (
     Explained,
 )
 
-USAGE = "usage: python -m kvplan_cli.condition_table [--check] FILE"
 REMEDY = "run `python -m kvplan_cli.condition_table docs/conditions.md`"
 
 KINDS = {"ServingFleet": FLEET_CONDITIONS, "RequestClass": CLASS_CONDITIONS, "RoutingPlan": PLAN_CONDITIONS}
@@ -56,35 +55,25 @@ def _row(word: Explained) -> str:
     return f"| `{word.value}` | {word.sentence} |\n"
 
 
-def main(arguments: list[str]) -> int:
-    """Entry point: 0 written or current, 1 the checked file differs, 2 bad usage or an unusable path."""
-    checking = arguments[:1] == ["--check"]
-    paths = arguments[1:] if checking else arguments
-    if len(paths) != 1 or paths[0].startswith("-"):
-        sys.stderr.write(f"{USAGE}\n")
-        return 2
-    try:
-        return _check(Path(paths[0])) if checking else _write(Path(paths[0]))
-    except OSError as error:
-        wanted = "read" if checking else "written"
-        sys.stderr.write(f"condition_table: {paths[0]}: {error.strerror}: give a file that can be {wanted}\n")
-        return 2
+def write_table(path: Path) -> list[Path]:
+    """Write the document; returns its path."""
+    return [replace_file(path, condition_table())]
 
 
-def _check(path: Path) -> int:
+def differing_table(path: Path) -> list[str]:
+    """What is wrong with the document at a path, a sentence; empty where it is as generated."""
     if path.is_file() and path.read_text(encoding="utf-8") == condition_table():
-        return 0
+        return []
     problem = "it differs from the API's words" if path.is_file() else "it is missing"
-    sys.stderr.write(f"condition_table: {path}: {problem}: {REMEDY}\n")
-    return 1
+    return [f"{path}: {problem}: {REMEDY}"]
 
 
-def _write(path: Path) -> int:
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.write_text(condition_table(), encoding="utf-8")
-    fresh.replace(path)
-    sys.stdout.write(f"{path}\n")
-    return 0
+GENERATED = Generated("condition_table", "FILE", write_table, differing_table)
+
+
+def main(arguments: list[str]) -> int:
+    """Entry point; see ``Generated.run``."""
+    return GENERATED.run(arguments)
 
 
 if __name__ == "__main__":

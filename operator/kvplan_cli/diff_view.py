@@ -29,7 +29,7 @@ def diff_view(difference: PlanDiff) -> View:
         ["cold" if row.cold else "hot", row.sentence, row.old or "–", row.new or "–", row.pods or "–"]
         for row in difference.rows
     )
-    title = f"From {difference.old} to {difference.new}"
+    title = f"From {difference.old or 'no plan'} to {difference.new}"
     return View(document, [table(title, _HEADINGS, rows), sentence(_cost(difference))])
 
 

@@ -35,6 +35,15 @@ FilesOption = Annotated[
     ),
 ]  # fmt: skip
 
+OptionalFilesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filename", "-f",
+        help="File or directory of manifests, - for stdin: ServingFleet, RequestClasses, Nodes, Pods, "
+        "ConfigMaps; kubectl's Lists too. Repeatable. Absent: the cluster is read.",
+    ),
+]  # fmt: skip
+
 
 def read_manifests(paths: Sequence[str]) -> Manifests:
     """Everything the paths hold.

@@ -28,8 +28,17 @@ def write_plan(path: Path, plan: RoutingPlan) -> Path:
     Raises:
         CommandError: it cannot be written; an old file stays as it was.
     """
+    return write_document(path, plan_document(plan))
+
+
+def write_document(path: Path, document: Document) -> Path:
+    """Replace a file by one document.
+
+    Raises:
+        CommandError: it cannot be written; an old file stays as it was.
+    """
     try:
-        [written] = write_all(path.parent, {path.name: yaml_documents([plan_document(plan)])})
+        [written] = write_all(path.parent, {path.name: yaml_documents([document])})
     except OSError as error:
         raise CommandError("--out", f"{path} cannot be written ({reason_of(error)})", "give another file") from error
     return written

@@ -47,17 +47,17 @@ def demo_plan(
     _step(
         "2. Plan: which groups run where, what each class reserves, where requests go.",
         "plan", (files, "--time-limit", PATIENCE, "--out", plan_file, "--plot", out),
-        lambda: plan(files, time_limit=PATIENCE, out=plan_file, plot=out),
+        lambda: plan(filename=files, time_limit=PATIENCE, out=plan_file, plot=out),
     )  # fmt: skip
     _step(
         f"3. What if there were {fewer_gpus} GPUs less?",
         "plan", (files, "--time-limit", PATIENCE, "--what-if", less),
-        lambda: plan(files, time_limit=PATIENCE, what_if=[less]),
+        lambda: plan(filename=files, time_limit=PATIENCE, what_if=[less]),
     )  # fmt: skip
     _step(
         "4. Why is the plan as it is, and what would change it?",
         "explain", (files, "--time-limit", PATIENCE),
-        lambda: explain(files, time_limit=PATIENCE),
+        lambda: explain(filename=files, time_limit=PATIENCE),
     )  # fmt: skip
     _step(
         "5. Does the file hold? Every constraint is checked again, whoever wrote it.",
@@ -76,8 +76,7 @@ def demo_plan(
     )  # fmt: skip
     _say(
         f"Everything is in {out}: plan.yaml, the table, and the pictures (*.png).\n"
-        "A cluster takes plan.yaml once the CRDs of crds/ are installed; nothing acts on it yet: the operator that\n"
-        "applies plans is not there."
+        "A cluster that runs the operator takes plan.yaml beside its fleet; kvplan approve accepts it there."
     )
 
 

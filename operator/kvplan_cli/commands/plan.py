@@ -1,8 +1,8 @@
-"""``kvplan plan``: a certified RoutingPlan from manifests and traces, with no cluster.
+"""``kvplan plan``: a certified RoutingPlan from manifests and traces, or from a cluster, which is only read.
 
-Inputs: manifests, traces, changes to try. Outputs: the plan on stdout, and where asked for a plan file and
-pictures. ``--what-if`` shows the changed fleet's plan beside today's and never writes it; ``--against``
-compares with a plan file.
+Inputs: manifests or a cluster, traces, changes to try. Outputs: the plan on stdout, and where asked for a plan file
+and pictures. ``--what-if`` shows the changed fleet's plan beside today's and never writes it; ``--against``
+compares with a plan file; from a cluster the plan is compared with the one in force.
 A plan that its certificate rejects, or that serves nobody while requests arrive, is shown with what is wrong, never
 written, and ends with exit code 1.
 """
@@ -12,9 +12,11 @@ from typing import Annotated
 
 import typer
 
+from kvplan_cli.cluster.place import ContextOption, KubeconfigOption, NamespaceOption, Place, PrometheusOption
 from kvplan_cli.diff_view import diff_view
 from kvplan_cli.errors import CommandError, ExitCode
-from kvplan_cli.inputs import FilesOption, read_manifests, read_plan, the_fleet
+from kvplan_cli.grounds import fleet_named, grounds_of
+from kvplan_cli.inputs import OptionalFilesOption, read_plan
 from kvplan_cli.output import Format, OutputOption, View, note, show
 from kvplan_cli.plan_figures import plan_figures
 from kvplan_cli.plan_files import write_plan
@@ -31,9 +33,9 @@ from kvplan_cli.planning import (
 )
 from kvplan_cli.plots.save import save_figures
 from kvplan_cli.plots.style import require_matplotlib
-from kvplan_cli.problems import problem_of
 from kvplan_cli.targets import check_directory_target, check_file_target, given_path
 from kvplan_cli.what_if_view import what_if_view
+from kvplan_operator.api.routing_plan import RoutingPlan
 from kvplan_operator.plan.assess import assess_plan
 from kvplan_operator.plan.cautions import serves_nobody
 from kvplan_operator.plan.diff import diff_plans
@@ -42,7 +44,8 @@ from kvplan_operator.plan.what_if import apply_changes, parse_change
 
 
 def plan(
-    filename: FilesOption,
+    name: Annotated[str, typer.Argument(metavar="[FLEET]", help="Name of the fleet, as --fleet.")] = "",
+    filename: OptionalFilesOption = None,
     fleet: FleetOption = "",
     trace: TraceOption = None,
     method: MethodOption = None,
@@ -65,12 +68,17 @@ def plan(
             parser=given_path, metavar="PATH", help="File for the RoutingPlan, replaced as a whole; not with --what-if."
         ),
     ] = None,
+    namespace: NamespaceOption = "",
+    kubeconfig: KubeconfigOption = "",
+    context: ContextOption = "",
+    prometheus: PrometheusOption = "",
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Plan a fleet: which groups run where, what each class reserves, and where requests go."""
+    """Plan a fleet of files (-f) or of a cluster: which groups run where, what each class reserves, its routes."""
     _check_targets(what_if or [], plot, out)
-    manifests = read_manifests(filename)
-    problem = problem_of(manifests, the_fleet(manifests, fleet), trace or [])
+    place = Place(namespace, kubeconfig, context)
+    grounds = grounds_of(filename, fleet_named(name, fleet), trace or [], place, prometheus)
+    problem = grounds.problem
     changes = [parse_change(text) for text in what_if or ()]
     old = assess_plan(read_plan(str(against)), problem) if against else None
     choice = SolveChoice(method, time_limit, seed, old.result if old else None)
@@ -78,7 +86,7 @@ def plan(
     shown = planned
     if changes:
         shown = planned_or_exit(apply_changes(problem.inputs, changes).problem(), choice, "what-if")
-    show(_view(planned, shown, old, what_if or []), output)
+    show(_view(planned, shown, old.plan if old else grounds.in_force, what_if or []), output)
     nobody = serves_nobody(shown)
     if nobody:
         note(nobody)
@@ -101,12 +109,12 @@ def _check_targets(what_if: list[str], plot: Path | None, out: Path | None) -> N
         require_matplotlib()
 
 
-def _view(planned: Planned, shown: Planned, old: Planned | None, changes: list[str]) -> View:
+def _view(planned: Planned, shown: Planned, old: RoutingPlan | None, changes: list[str]) -> View:
     """The plan, or today's beside the changed one, followed by the difference to the old plan."""
     view = what_if_view(planned, shown, changes) if changes else plan_view(planned)
     if old is None:
         return view
-    difference = diff_view(diff_plans(old.plan, shown.plan))
+    difference = diff_view(diff_plans(old, shown.plan))
     return View(view.document, [*view.sections, *difference.sections])
 
 

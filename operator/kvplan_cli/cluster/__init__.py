@@ -1,0 +1,1 @@
+"""``kvplan`` against a cluster: how it is reached, what is read there, and the few writes that people ask for."""
