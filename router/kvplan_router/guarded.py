@@ -32,10 +32,10 @@ class GuardedRouter:
         with self._lock:
             self._router.served(ticket, address)
 
-    def finish(self, ticket: Ticket, usage: Usage | None = None) -> bool:
+    def finish(self, ticket: Ticket, usage: Usage | None = None, now: float | None = None) -> bool:
         """See the core."""
         with self._lock:
-            return self._router.finish(ticket, usage)
+            return self._router.finish(ticket, usage, now)
 
     def abandon(self, ticket: object, now: float) -> bool:
         """See the core."""

@@ -55,10 +55,10 @@ class Service:
 
     def ready_pods(self, uids: frozenset[str]) -> None:
         """The cluster says which pods are ready."""
-        self._know(Readiness(uids, self._readiness.addresses))
+        self._know(Readiness(uids, self._readiness.silent))
 
-    def ready_addresses(self, addresses: frozenset[str]) -> None:
-        """A probe says who answers."""
+    def silent_addresses(self, addresses: frozenset[str]) -> None:
+        """A probe says who does not answer."""
         self._know(Readiness(self._readiness.pods, addresses))
 
     def peers(self, reports: Iterable[PeerReport]) -> None:

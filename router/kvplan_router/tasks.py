@@ -31,7 +31,8 @@ async def probe_engines(service: Service, engines: Engines) -> None:
     """Take readiness from the engines themselves; for fleets of tens, not of thousands."""
     while True:
         service.places_changed.clear()
-        service.ready_addresses(await engines.healthy(place.address for place in service.places))
+        asked = frozenset(place.address for place in service.places)
+        service.silent_addresses(asked - await engines.healthy(asked))
         try:
             await asyncio.wait_for(service.places_changed.wait(), PROBE_SECONDS)
         except TimeoutError:

@@ -54,7 +54,7 @@ def test_the_writer_makes_the_directory_and_writes_the_same_bytes_in_a_fresh_pro
 
 def test_the_writer_without_a_directory_says_how_it_is_used(capsys: pytest.CaptureFixture[str]) -> None:
     assert crds.main([]) == 2
-    assert crds.USAGE in capsys.readouterr().err
+    assert crds.GENERATED.usage in capsys.readouterr().err
 
 
 def test_the_writer_names_a_directory_it_cannot_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,4 +85,4 @@ def test_the_check_names_every_file_that_differs_and_the_remedy(
 @pytest.mark.parametrize("arguments", [[], ["--check"], ["--checks", "crds"], ["crds", "more"]])
 def test_other_arguments_are_answered_with_the_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert crds.main(arguments) == 2
-    assert capsys.readouterr().err == f"{crds.USAGE}\n"
+    assert capsys.readouterr().err == f"{crds.GENERATED.usage}\n"

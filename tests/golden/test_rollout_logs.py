@@ -67,6 +67,14 @@ def another_image() -> list[str]:
     return follow(cluster, plan, RULES)
 
 
+def edited_template() -> list[str]:
+    """A person changes the pod template of a created Deployment: the plan's comes back, one drained group at a time."""
+    plan = rollout_plan({"tp2": ["n0", "n0", "n1", "n1"]})
+    cluster = started(plan, [4, 4], RULES)
+    cluster.edit(min(cluster.sets))
+    return follow(cluster, plan, RULES)
+
+
 def silent_router() -> list[str]:
     """A router stops answering: the drain waits until its timeout, and then for the engine's word, which nobody has."""
     cluster = started(rollout_plan(SPLIT), [4, 4], RULES)
@@ -77,6 +85,7 @@ def silent_router() -> list[str]:
 STORIES: dict[str, Callable[[], list[str]]] = {
     "repartition": repartition,
     "another-image": another_image,
+    "edited-template": edited_template,
     "silent-router": silent_router,
 }
 

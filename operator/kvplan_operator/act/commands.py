@@ -4,7 +4,8 @@ Each command names the object with the uid and resourceVersion that the decision
 refuses another object or another state. Pure data.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from kvplan_operator.act.engine_sets import SetKind, TargetSet
@@ -67,6 +68,7 @@ class ScaleSet:
         nodes: node of each pod of a new group; empty when it shrinks, or where the scheduler decides.
         gpus_per_pod: of a new group.
         leaving: the group's (leading) pod that goes; None when the set grows or has fewer pods than replicas.
+        notes: annotations that go with it.
     """
 
     on: ObjectRef
@@ -76,6 +78,7 @@ class ScaleSet:
     nodes: tuple[str, ...] = ()
     gpus_per_pod: int = 0
     leaving: ObjectRef | None = None
+    notes: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __str__(self) -> str:
         return f"scale {self.on.kind} {self.on.name} from {self.before} to {self.replicas}"
@@ -124,6 +127,22 @@ class PatchAdopted:
 
 
 @dataclass(frozen=True)
+class KeepNotes:
+    """Take over what a set that is about to be deleted knows of the past.
+
+    Attributes:
+        on: a set that stays.
+        notes: annotations.
+    """
+
+    on: ObjectRef
+    notes: Mapping[str, str] = field(hash=False)
+
+    def __str__(self) -> str:
+        return f"keep notes on {self.on.kind} {self.on.name}"
+
+
+@dataclass(frozen=True)
 class DeleteSet:
     """Delete an empty set that no plan wants."""
 
@@ -144,7 +163,7 @@ class DeleteConfig:
 
 
 Command: TypeAlias = (
-    CreateConfig | CreateSet | ScaleSet | StartDrain | StopDrain | PatchAdopted | DeleteSet | DeleteConfig
+    CreateConfig | CreateSet | ScaleSet | StartDrain | StopDrain | PatchAdopted | KeepNotes | DeleteSet | DeleteConfig
 )
 
 

@@ -15,6 +15,7 @@ from kvplan_operator.act.commands import (
     CreateSet,
     DeleteConfig,
     DeleteSet,
+    KeepNotes,
     ObjectRef,
     PatchAdopted,
     ScaleSet,
@@ -89,6 +90,10 @@ class Executor:
                 await self._stop_drain(command)
             case PatchAdopted():
                 await self._patch(command)
+            case KeepNotes():
+                seen = await self._as_seen(command.on)
+                fields = {"metadata": {"annotations": dict(command.notes)}}
+                await self._client.merge_patch(_RESOURCES[command.on.kind], self._at(seen, fields))
             case DeleteSet():
                 await self._delete_set(command.on)
             case DeleteConfig():
@@ -119,7 +124,8 @@ class Executor:
             self._check_room(footprint(command.nodes, command.gpus_per_pod), growth, str(command))
         if command.leaving is not None and is_terminating(await self._read(command.leaving)):
             raise Overtaken(f"{command}: {command.leaving.name} goes already, and another pod would go with it")
-        fields = {"metadata": {"labels": {PLAN_LABEL: command.plan_name}}, "spec": {"replicas": command.replicas}}
+        metadata = {"labels": {PLAN_LABEL: command.plan_name}, "annotations": dict(command.notes)}
+        fields = {"metadata": metadata, "spec": {"replicas": command.replicas}}
         await self._client.merge_patch(_RESOURCES[command.on.kind], self._at(seen, fields))
 
     async def _start_drain(self, command: StartDrain) -> None:

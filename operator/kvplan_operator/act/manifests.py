@@ -12,7 +12,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -124,6 +124,15 @@ def set_name(fleet: str, configuration: str, content: Mapping[str, Any]) -> str:
     told_apart = hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
     words = (fleet[:_FLEET_CHARACTERS].rstrip("-"), configuration[:_CONFIGURATION_CHARACTERS].rstrip("-"), told_apart)
     return "-".join(words)
+
+
+def renamed(target: TargetSet, name: str) -> TargetSet:
+    """A created set under another name, all else alike."""
+    metadata = part(target.manifest, "metadata")
+    labels = dict(part(metadata, "labels")) | {SET_LABEL: name}
+    spec = _named(target.kind, part(target.manifest, "spec"), name, target.replicas)
+    manifest = {**target.manifest, "metadata": {**metadata, "name": name, "labels": labels}, "spec": spec}
+    return replace(target, name=name, manifest=manifest)
 
 
 def base_template(template: Object | None, fleet: ServingFleet) -> tuple[Object, str]:

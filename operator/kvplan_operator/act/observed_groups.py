@@ -6,22 +6,27 @@ Outputs: facts about a group and a set. Pure.
 """
 
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import cached_property
 
 from kvplan_operator.act.commands import ObjectRef, reference
 from kvplan_operator.act.engine_sets import Footprint, SetKind, footprint
-from kvplan_operator.api.labels import DRAINING_ANNOTATION
+from kvplan_operator.api.labels import DRAINING_ANNOTATION, REVISION_ANNOTATION
+from kvplan_operator.model.instants import instant
 from kvplan_operator.model.pods import (
     WORKER_SET_KEY_LABELS,
     Object,
+    is_ready,
     is_terminating,
     labels_of,
     name_of,
     node_of,
     part,
     parts,
+    ready_condition,
 )
+
+FIRST_REVISION = "1"
+"""Of a Deployment whose pod template is the one it was created with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +88,7 @@ class ObservedGroup:
     @cached_property
     def ready(self) -> bool:
         """Whether it is whole and all its pods are Ready."""
-        return self.bound and not self.leaving and all(_condition(pod).get("status") == "True" for pod in self.pods)
+        return self.bound and not self.leaving and all(is_ready(pod) for pod in self.pods)
 
     @cached_property
     def draining_since(self) -> float | None:
@@ -94,15 +99,15 @@ class ObservedGroup:
     @property
     def unready_since(self) -> float | None:
         """Since when it is not Ready, as Kubernetes says."""
-        times = [_condition(pod).get("lastTransitionTime") for pod in self.pods]
+        times = [ready_condition(pod).get("lastTransitionTime") for pod in self.pods]
         times += [part(pod, "metadata").get("creationTimestamp") for pod in self.pods]
-        return next((_seconds(str(time)) for time in times if time), None)
+        return next((instant(str(time)) for time in times if time), None)
 
     @property
     def due(self) -> float | None:
         """When the grace period of a pod that was told to go ends."""
         times = [part(pod, "metadata").get("deletionTimestamp") for pod in self.pods]
-        return max((_seconds(str(time)) for time in times if time), default=None)
+        return max((instant(str(time)) for time in times if time), default=None)
 
     @property
     def trouble(self) -> str:
@@ -173,18 +178,14 @@ class ObservedSet:
         return is_terminating(self.item)
 
     @property
+    def edited(self) -> bool:
+        """Whether the pod template of a created Deployment was changed, as its controller counts."""
+        revision = part(part(self.item, "metadata"), "annotations").get(REVISION_ANNOTATION, FIRST_REVISION)
+        return not self.adopted and revision != FIRST_REVISION
+
+    @property
     def rolls(self) -> bool:
         """Whether Kubernetes is still replacing its pods."""
         status, generation = part(self.item, "status"), part(self.item, "metadata").get("generation", 0)
         behind = int(status.get("observedGeneration", 0)) < int(generation)
         return self.adopted and (behind or int(status.get("updatedReplicas", 0)) < self.replicas)
-
-
-def _condition(pod: Object) -> Object:
-    """The pod's condition Ready, empty where it has none."""
-    conditions = parts(part(pod, "status"), "conditions")
-    return next((condition for condition in conditions if condition.get("type") == "Ready"), {})
-
-
-def _seconds(time: str) -> float:
-    return datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()

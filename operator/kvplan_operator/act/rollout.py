@@ -9,7 +9,7 @@ changed plan, a lost node or a pod that a person deleted are ordinary inputs. At
 
 from dataclasses import dataclass
 
-from kvplan_operator.act.commands import Command, StartDrain
+from kvplan_operator.act.commands import Command, PatchAdopted, StartDrain
 from kvplan_operator.act.observed_groups import ObservedGroup
 from kvplan_operator.act.refusals import RolloutRefused
 from kvplan_operator.act.rules import RULES, Outcome
@@ -47,6 +47,11 @@ class RolloutStep:
     refusal: Refusal | None = None
     complete: bool = False
     notes: tuple[str, ...] = ()
+
+    @property
+    def stops_groups(self) -> bool:
+        """Whether its commands begin to take a group away; otherwise they finish what has begun."""
+        return any(isinstance(command, StartDrain | PatchAdopted) for command in self.commands)
 
 
 def plan_rollout(snapshot: Snapshot, plan: RoutingPlan, index: Object | None, rules: RolloutRules) -> RolloutStep:
@@ -99,9 +104,11 @@ def _progress(world: World) -> tuple[int, int]:
 
 
 def _notes(world: World) -> tuple[str, ...]:
-    """Flags left out, and replicas that are somebody else's."""
+    """Flags left out, replicas that are somebody else's, and templates that somebody changed."""
     omitted = omitted_flags(world.snapshot, world.plan)
     notes = [f"this version of vLLM does not know {', '.join(omitted)}: left out"] if omitted else []
     external = [target.name for target in world.targets.values() if target.replicas_external]
     notes += [f"Deployment {name}: {ConditionReason.REPLICAS_MANAGED_EXTERNALLY.sentence}" for name in external]
+    edited = [seen.name for seen in world.sets.values() if seen.edited]
+    notes += [f"Deployment {name}: somebody changed its pod template: its groups are made again" for name in edited]
     return tuple(notes)

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from kvplan_operator.act.adopted import needs_patch
 from kvplan_operator.act.commands import (
     Command,
-    CreateSet,
     DeleteConfig,
     DeleteSet,
     PatchAdopted,
-    ScaleSet,
     StartDrain,
     StopDrain,
     reference,
@@ -23,8 +21,10 @@ from kvplan_operator.act.drain import DrainState
 from kvplan_operator.act.engine_files import missing_file, unread_files
 from kvplan_operator.act.engine_sets import TargetSet
 from kvplan_operator.act.moves import Move, NoMove, broken_by, next_move
+from kvplan_operator.act.notes import patched
 from kvplan_operator.act.observed_groups import ObservedGroup, ObservedSet
 from kvplan_operator.act.refusals import refusal
+from kvplan_operator.act.scaling import grown, kept_notes, shrunk
 from kvplan_operator.act.world import World
 from kvplan_operator.api.conditions import ConditionReason
 from kvplan_operator.gate.verdict import Refusal
@@ -67,7 +67,7 @@ def _begin(world: World) -> Outcome | None:
         while not target.adopted and fitting < world.deficit(target) and _take(free, target):
             fitting += 1
         if fitting:
-            commands += _grow(world, target, fitting)
+            commands += grown(world, target, fitting)
     return Outcome(tuple(commands), "the first groups to be Ready") if commands else None
 
 
@@ -105,8 +105,7 @@ def _empty(world: World) -> Outcome | None:
     for seen in world.sets.values():
         missing = world.surplus(seen) - len(world.victims(seen))
         if missing > 0:
-            smaller = ScaleSet(seen.reference, seen.replicas, seen.replicas - missing, world.plan.metadata.name)
-            return Outcome((smaller,), f"{seen.name} to shrink")
+            return Outcome((shrunk(world, seen, seen.replicas - missing),), f"{seen.name} to shrink")
     for seen, group in world.all_victims():
         if group.draining_since is None and world.alive(group):
             continue
@@ -121,7 +120,7 @@ def _grow_into_room(world: World) -> Outcome | None:
     for target in world.targets.values():
         free = [place for place in world.footprints(target) if not world.ledger.missing(place)]
         if world.deficit(target) and free:
-            return Outcome(_grow(world, target, 1), f"a group of {target.configuration} to be Ready")
+            return Outcome(grown(world, target, 1), f"a group of {target.configuration} to be Ready")
     return None
 
 
@@ -136,9 +135,9 @@ def _patch(world: World) -> Outcome | None:
             continue  # with the groups that are to come, one may be away
         if wrong is not None:
             return _stuck(NoMove(f"Deployment {seen.name}: {wrong}", by_floor=True))
-        return Outcome(
-            (*missing_file(world, target), PatchAdopted(seen.reference, target)), f"Deployment {seen.name} to roll"
-        )
+        running = sum(world.alive(group) for group in seen.staying)
+        patch = PatchAdopted(seen.reference, patched(target, seen, running, world.snapshot.now))
+        return Outcome((*missing_file(world, target), patch), f"Deployment {seen.name} to roll")
     return None
 
 
@@ -154,11 +153,12 @@ def _make_room(world: World) -> Outcome | None:
 
 def _sweep(world: World) -> Outcome | None:
     """Empty sets that the plan does not want, and files that no set reads, go at the end."""
-    commands: list[Command] = [
-        DeleteSet(seen.reference)
+    going = [
+        seen
         for seen in world.sets.values()
         if not (seen.adopted or seen.name in world.targets or seen.replicas or seen.groups or seen.goes)
     ]
+    commands: list[Command] = [*kept_notes(world, going), *(DeleteSet(seen.reference) for seen in going)]
     commands += [DeleteConfig(reference(item, "ConfigMap")) for item in unread_files(world)]
     return Outcome(tuple(commands), "what is left over to be deleted") if commands else None
 
@@ -209,9 +209,7 @@ def _end(world: World, seen: ObservedSet, group: ObservedGroup) -> Outcome | Non
         if drain.state is DrainState.UNCONFIRMED:
             message = f"{drain.waiting_for}: restart the router or delete the pod {group.name}"
             return Outcome(refusal=refusal(ConditionReason.DRAIN_UNCONFIRMED, message))
-    name = world.plan.metadata.name
-    smaller = ScaleSet(seen.reference, seen.replicas, seen.replicas - 1, name, leaving=group.reference)
-    return Outcome((smaller,), f"{group.name} to be gone")
+    return Outcome((shrunk(world, seen, seen.replicas - 1, group),), f"{group.name} to be gone")
 
 
 def _start(world: World, move: Move) -> Outcome:
@@ -225,16 +223,6 @@ def _stuck(move: NoMove) -> Outcome:
         remedy = "lower spec.rollout.minAvailableMilli, add a node, or accept another plan"
         return Outcome(refusal=refusal(ConditionReason.NO_CAPACITY_NEUTRAL_PATH, f"{move.why}: {remedy}"))
     return Outcome((), move.why, refusal(ConditionReason.INVENTORY_CHANGED, move.why, stalled=False))
-
-
-def _grow(world: World, target: TargetSet, groups: int) -> tuple[Command, ...]:
-    seen = world.sets.get(target.name)
-    if seen is None:
-        return (*missing_file(world, target), CreateSet(target, groups))
-    larger = seen.replicas + groups
-    name = world.plan.metadata.name
-    scale = ScaleSet(seen.reference, seen.replicas, larger, name, target.nodes, target.gpus_per_pod)
-    return (*missing_file(world, target), scale)
 
 
 def _take(free: dict[str, int], target: TargetSet) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kvplan_operator.act.drain import Witnesses
+from kvplan_operator.act.edited import under_its_name
 from kvplan_operator.act.engine_sets import Footprint, SetKind, TargetSet
 from kvplan_operator.act.floor import Floor, class_weights, plan_in_force
 from kvplan_operator.act.ledger import Ledger, ledger
@@ -19,7 +20,7 @@ from kvplan_operator.act.targets import target_sets
 from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.api.routing_plan import RoutingPlan
 from kvplan_operator.model.inventory import Inventory, inventory_from_objects
-from kvplan_operator.model.pods import Object, name_of, part, parts
+from kvplan_operator.model.pods import Object, is_ready, name_of
 from kvplan_operator.model.snapshot import Snapshot
 
 PLAN_MODE = "plan"
@@ -76,7 +77,7 @@ class World:
     @cached_property
     def nodes(self) -> Mapping[str, bool]:
         """Whether a node is Ready, for each that exists."""
-        return {name_of(node): _node_ready(node) for node in self.snapshot.cluster.nodes}
+        return {name_of(node): is_ready(node) for node in self.snapshot.cluster.nodes}
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -193,16 +194,11 @@ def look(snapshot: Snapshot, plan: RoutingPlan, index: Object | None, rules: Rol
     """
     cluster = snapshot.cluster
     inventory = inventory_from_objects(cluster.nodes, cluster.pods, snapshot.fleet)
-    targets = {target.name: target for target in target_sets(snapshot, plan, inventory)}
     sets = {seen.name: seen for seen in observed_sets(cluster, snapshot.fleet, index)}
-    return World(snapshot, plan, index, rules, inventory, targets, sets)
+    targets = [under_its_name(target, sets, snapshot.now) for target in target_sets(snapshot, plan, inventory)]
+    return World(snapshot, plan, index, rules, inventory, {target.name: target for target in targets}, sets)
 
 
 def _end_order(group: ObservedGroup) -> tuple[bool, bool, bool, str]:
     """As a ReplicaSet ends pods: unbound ones, unready ones, then those of least deletion cost (a draining one)."""
     return group.bound, group.ready, group.draining_since is None, group.name
-
-
-def _node_ready(node: Object) -> bool:
-    conditions = parts(part(node, "status"), "conditions")
-    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)

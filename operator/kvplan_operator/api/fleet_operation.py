@@ -58,8 +58,9 @@ class Routing(ApiModel):
     )
     key_headers: tuple[HeaderName, ...] = Field(
         default=("x-gateway-inference-fairness-id", "x-tenant-id"),
-        max_length=8, json_schema_extra=ATOMIC,
-        description="Headers whose value identifies a reusable prefix; the first one present counts.",
+        max_length=6, json_schema_extra=ATOMIC,
+        description="Headers whose value identifies a reusable prefix; the first one present counts. Classes with "
+        "key rules of their own do not look at them.",
     )  # fmt: skip
     table_interval_seconds: PositiveSeconds = Field(default=30, description="Time between two key tables.")
     q_cap_requests_per_second_milli: RequestsPerSecondMilli | None = Field(

@@ -11,6 +11,7 @@ from pydantic import Field
 from kvplan_operator.api.base import SET, ApiModel, Rule, keyed_by
 from kvplan_operator.api.common import ObjectMeta, Quantile, ascending, label_keys
 from kvplan_operator.api.labels import API_VERSION
+from kvplan_operator.api.request_class_routing import Keys, Queue, Shed
 from kvplan_operator.api.request_class_status import RequestClassStatus
 from kvplan_operator.api.scalars import (
     SERIES_LABEL_PATTERN,
@@ -209,6 +210,16 @@ class RequestClassSpec(ApiModel):
     costs: Costs = Field(default=Costs(), description="What differs from the fleet's objective.")
     tenant: DnsLabel | None = Field(
         default=None, description="Owner for fairness reports and caps. Absent: shared by all."
+    )
+    keys: Keys | None = Field(
+        default=None,
+        description="How the key of a request is found. Absent: the fleet's routing.keyHeaders, then the JSON fields "
+        "prompt_cache_key and user.",
+    )
+    queue: Queue = Field(default=Queue(), description="How requests wait while no group has room.")
+    shed: Shed = Field(
+        default=Shed.TOO_MANY_REQUESTS,
+        description="What happens to a request that the plan does not admit, or whose key's home has no room.",
     )
 
 

@@ -62,10 +62,14 @@ Milliseconds = Annotated[int, Field(strict=True, ge=0, le=31_536_000_000)]
 """0 milliseconds to a year."""
 PositiveMilliseconds = Annotated[int, Field(strict=True, ge=1, le=31_536_000_000)]
 """1 millisecond to a year."""
+QueueMilliseconds = Annotated[int, Field(strict=True, ge=0, le=3_600_000)]
+"""0 milliseconds to an hour: as long as a router lets a request wait."""
 Microseconds = Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)]
 """1 microsecond to a thousand seconds."""
 RequestsPerSecondMilli = Annotated[int, Field(strict=True, ge=0, le=1_000_000_000)]
 """A rate in thousandths of a request per second, up to a million a second."""
+PrefixBytes = Annotated[int, Field(strict=True, ge=1, le=65_536)]
+"""Leading bytes of a prompt, up to 64 KiB."""
 Bytes = Annotated[int, Field(strict=True, ge=1, le=1_000_000_000_000_000)]
 """1 byte to a petabyte."""
 
@@ -86,6 +90,8 @@ LabelValue = Annotated[str, Field(max_length=63, pattern=r"^([A-Za-z0-9]([-._A-Z
 """The value of a label; may be empty."""
 HeaderName = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[a-z0-9]([-_a-z0-9]*[a-z0-9])?$")]
 """An HTTP header name in lower case."""
+JsonFieldName = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z_][-_A-Za-z0-9]*$")]
+"""A field at the top of a JSON body."""
 PresetName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-_.a-z0-9]*[a-z0-9])?$")]
 """The name of an entry in the hardware or model data that kvplan ships."""
 FlagName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]

@@ -80,6 +80,8 @@ def dwelt(plan: GateInput) -> Refusal | None:
     """The change before is complete and its partition stood long enough, unless it cannot serve what arrives."""
     if not plan.cold or not plan.change.old or (plan.gain is not None and not plan.gain.holds):
         return None
+    if not plan.change.kept + plan.change.stopped:  # a fleet without a group has nothing that could be disturbed
+        return None
     since, least = plan.history.stands_since, float(plan.fleet.spec.replan.min_dwell_seconds)
     if since is not None and plan.now - since >= least:
         return None
@@ -103,7 +105,7 @@ def improves_enough(plan: GateInput) -> Refusal | None:
     cost, saved = change_cost(plan), gain.per_second * stands_seconds(plan)
     if saved > cost:
         return None
-    work = f"{plan.change.started} restarts of {plan.history.load_seconds:.0f} s cost {cost:.3g} wasted tokens"
+    work = f"{replaced(plan)} restarts of {plan.history.load_seconds:.0f} s cost {cost:.3g} wasted tokens"
     message = f"{work}, it saves {saved:.3g} in {stands_seconds(plan):.0f} s: {_ANYWAY}"
     return Refusal(ConditionType.PLAN_ACCEPTED, ConditionReason.SMALL_IMPROVEMENT, message)
 
@@ -111,14 +113,20 @@ def improves_enough(plan: GateInput) -> Refusal | None:
 def change_cost(plan: GateInput) -> float:
     """What the change costs once, in wasted KV tokens: work not done while models load, prefixes computed again.
 
-    A group that loads does not do its part of the work, so the fleet's cost per second, shared among the groups
-    there are, is counted a second time for each; and each started group computes the cached prefixes anew.
+    A group that loads in place of another does not do its part of the work, so the fleet's cost per second, shared
+    among the groups there are, is counted a second time for each; one that is added takes nobody's place. Each started
+    group computes the cached prefixes anew.
     """
     if plan.gain is None:
         return 0.0
     groups = max(1, plan.change.kept + plan.change.stopped, plan.change.started)
-    away = plan.change.started * plan.history.load_seconds * plan.gain.before / groups
+    away = replaced(plan) * plan.history.load_seconds * plan.gain.before / groups
     return away + plan.change.started * _rewarmed_tokens(plan)
+
+
+def replaced(plan: GateInput) -> int:
+    """Groups that start on the GPUs of groups that stop."""
+    return min(plan.change.started, plan.change.stopped)
 
 
 def stands_seconds(plan: GateInput) -> float:

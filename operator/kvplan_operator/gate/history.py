@@ -3,18 +3,21 @@
 Inputs: a ``Snapshot``. Outputs: a frozen ``History``. Nothing is kept in memory: a restarted operator knows the same.
 
 * When the partition was complete: the transition time of ``Applied`` on the RoutingPlan in force.
-* When groups were restarted: ``kvplan.dev/restarted-at`` on the Deployments. Whoever stops a group that serves, for
-  a change, writes ``with_instant`` of the old value in the same request. A first start is no restart.
-* When another controller set our fields back: ``kvplan.dev/set-back-at`` on the Deployments. Whoever writes a field
-  again that it had written before writes ``with_instant`` in the same request.
+* When groups were restarted: ``kvplan.dev/restarted-at`` on the engine sets. Whoever stops a group that serves, for
+  a change, notes it in the same request (``act.notes``). A first start is no restart.
+* When another controller set our fields back: ``kvplan.dev/set-back-at`` on the engine sets. Whoever writes a field
+  again that it had written before notes it in the same request.
 
-Pure.
+Before a set is deleted its notes are copied to one that stays; until it is gone both have them, so a time that stands
+on two sets counts once. Pure.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 
 from kvplan_operator.api.conditions import ConditionType
 from kvplan_operator.api.fleet import ServingFleet
+from kvplan_operator.api.labels import RESTARTED_ANNOTATION, SET_BACK_ANNOTATION
 from kvplan_operator.api.routing_plan import RoutingPlan
 from kvplan_operator.gate.gate_input import History
 from kvplan_operator.model.instants import instant, timestamp
@@ -22,8 +25,6 @@ from kvplan_operator.model.pods import configuration_of, part, parts
 from kvplan_operator.model.snapshot import Object, Snapshot
 from kvplan_operator.plan.standing import holds_since
 
-RESTARTED_ANNOTATION = "kvplan.dev/restarted-at"
-SET_BACK_ANNOTATION = "kvplan.dev/set-back-at"
 KEPT_SECONDS = 3_600.0
 """Older entries of the two lists are dropped at the next write."""
 MOST_KEPT = 64
@@ -39,11 +40,11 @@ def history_of(snapshot: Snapshot, current: RoutingPlan | None) -> History:
         snapshot: one look at the fleet.
         current: the plan in force.
     """
-    deployments = snapshot.cluster.deployments
+    sets = (*snapshot.cluster.deployments, *snapshot.cluster.worker_sets)
     return History(
         stands_since=None if current is None else holds_since(current, ConditionType.APPLIED),
-        restarts=tuple(sorted(at for item in deployments for at in instants(_noted(item, RESTARTED_ANNOTATION)))),
-        set_back=tuple(sorted(at for item in deployments for at in instants(_noted(item, SET_BACK_ANNOTATION)))),
+        restarts=all_instants(sets, RESTARTED_ANNOTATION),
+        set_back=all_instants(sets, SET_BACK_ANNOTATION),
         load_seconds=max(_load_seconds(snapshot.cluster.pods, snapshot.fleet), default=USUAL_LOAD_SECONDS),
     )
 
@@ -57,18 +58,28 @@ def instants(noted: str) -> Iterator[float]:
             continue
 
 
-def with_instant(noted: str, now: float) -> str:
-    """A list of times with one more, without those that no check looks at any more.
+def all_instants(items: Iterable[Object], annotation: str) -> tuple[float, ...]:
+    """Times that an annotation lists on any of several objects, ascending; one on two objects is the same event."""
+    found: Counter[float] = Counter()
+    for item in items:
+        found |= Counter(instants(noted(item, annotation)))
+    return tuple(sorted(found.elements()))
+
+
+def with_instants(listed: str, more: Iterable[float], now: float) -> str:
+    """A list of times with more of them, without those that no check looks at any more.
 
     Args:
-        noted: value of the annotation; empty where there is none.
+        listed: value of the annotation; empty where there is none.
+        more: seconds since the epoch.
         now: seconds since the epoch.
     """
-    recent = [at for at in instants(noted) if now - at < KEPT_SECONDS]
-    return ",".join(timestamp(at) for at in sorted([*recent, now])[-MOST_KEPT:])
+    recent = [at for at in (*instants(listed), *more) if now - at < KEPT_SECONDS]
+    return ",".join(timestamp(at) for at in sorted(recent)[-MOST_KEPT:])
 
 
-def _noted(item: Object, annotation: str) -> str:
+def noted(item: Object, annotation: str) -> str:
+    """Value of an annotation; empty where it is absent."""
     return str(part(part(item, "metadata"), "annotations").get(annotation) or "")
 
 

@@ -26,7 +26,7 @@ def window_open(plan: GateInput) -> Refusal | None:
         return None
     try:
         zone = ZoneInfo(window.time_zone)
-    except (ZoneInfoNotFoundError, ValueError):
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # a directory such as Europe is an OSError
         message = f"rollout.window.timeZone is {window.time_zone!r}: use a name of the tz database, such as Etc/UTC"
         return Refusal(ConditionType.PLAN_ACCEPTED, ConditionReason.OUTSIDE_WINDOW, message, stalled=True)
     openings = list(_openings(window, zone, plan.now))

@@ -2,7 +2,8 @@
 
 Inputs: the class and its fleet, ``Replies``, ``Sight``, the fact before. Output: a ``Fact``. λ is the growth of the
 request counter over the time it has counted, so that a router that started a minute ago does not read as a tenth of its
-traffic. A counter that does not grow is a rate of 0; a counter that is not there is no data. Lengths that an idle
+traffic. A counter that does not grow is a rate of 0 once it has counted for a while; one that has just begun, or is not
+there, is no data. Lengths that an idle
 window does not have are those of the window before. Pure.
 """
 
@@ -18,7 +19,6 @@ from kvplan_operator.model.calibration import EngineSums
 from kvplan_operator.model.facts import ClassFacts
 from kvplan_operator.model.fitted_limits import HEADROOM, next_step
 from kvplan_operator.model.fleet_queries import (
-    RATE_WINDOW_SECONDS,
     STEP_SECONDS,
     Ask,
     RouterPart,
@@ -38,6 +38,8 @@ RADIUS_PERIOD_SECONDS = 300
 """Time between two estimates of a class's radius."""
 PATIENCE_SECONDS = 90
 """Age up to which the last whole value is kept when one query has no answer: the next look may have all of them."""
+IDLE_SECONDS = 60
+"""Time without a request from which a rate of 0 is believed; below that, clients may not have come yet."""
 _SEED = 0
 _OPTIONAL = (Ask.INTERARRIVAL, Ask.PROMPT_TOKENS, Ask.LATENCY)
 
@@ -63,8 +65,8 @@ def counted_seconds(replies: Replies, class_name: str) -> float:
         return 0.0
     seconds = since[0].evaluated - since[0].value
     # Steps of the subquery hide up to one step at the begin of a full window.
-    whole = seconds >= RATE_WINDOW_SECONDS - 2 * STEP_SECONDS
-    return float(RATE_WINDOW_SECONDS) if whole else max(float(STEP_SECONDS), seconds)
+    whole = seconds >= replies.rate_window_seconds - 2 * STEP_SECONDS
+    return float(replies.rate_window_seconds) if whole else max(float(STEP_SECONDS), seconds)
 
 
 def _fact(look: "_Look", sight: Sight, before: Fact[ClassMeasured] | None) -> Fact[ClassMeasured]:
@@ -103,9 +105,11 @@ class _Look:
         return lengths_key(self.name) if self._own else Ask.OUTPUT_TOKENS
 
     def rate(self) -> float | None:
-        """λ; None where no router counts the class."""
+        """λ; None where no router counts the class, or none has counted a request yet."""
         grown, seconds = self._sum(RouterPart.ARRIVALS), counted_seconds(self.replies, self.name)
-        return None if grown is None or seconds <= 0 else max(0.0, grown) / seconds
+        if grown is None or seconds <= 0 or (grown <= 0 and seconds < IDLE_SECONDS):
+            return None
+        return max(0.0, grown) / seconds
 
     def measured(self, rate: float, fact: Fact[ClassMeasured] | None) -> ClassMeasured:
         """Everything about the class, with what this window lacks taken from the fact before."""

@@ -88,6 +88,8 @@ def _resolve(
     if configuration.gpu_product and product not in inventory.products:
         seen = ", ".join(inventory.products) or "unlabelled GPUs"
         return f"no usable node has its gpuProduct {product}; the nodes have {seen}"
+    if configuration.span_nodes and configuration.pipeline_parallel > 1 and not inventory.groups_may_span:
+        return "its groups may span nodes: install LeaderWorkerSet, or set spanNodes to false"
     odd = uneven_heads(fleet.spec.model, configuration.tensor_parallel)
     if odd:
         return odd

@@ -50,12 +50,39 @@ def pod_beginnings(pods: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
 
 
 def endpoint(pod: Object, default_port: int) -> str | None:
-    """``http://ip:port`` of a pod's metrics; None while it has no address, or one that no pod can have."""
-    address, port = _address(pod), _port(pod, default_port)
-    if address is None or port is None:
+    """``http://ip:port`` of a pod's metrics; None while it has no address, or one that no pod can have.
+
+    The port is the annotated one, else the first container port of a known name, else the default.
+    """
+    host, port = host_of(pod), annotated_port(pod)
+    if host is None or (port is None and PORT_ANNOTATION in _annotations(pod)):
         return None
-    host = f"[{address}]" if address.version == 6 else str(address)
-    return f"http://{host}:{port}"
+    return f"http://{host}:{port or container_port(pod, PORT_NAMES) or default_port}"
+
+
+def host_of(pod: Object) -> str | None:
+    """A pod's address as URLs write it; None while it has none, or one that no pod can have."""
+    try:
+        address = ipaddress.ip_address(str(part(pod, "status").get("podIP") or ""))
+    except ValueError:
+        return None
+    # A link-local address is a machine's own service (cloud metadata), never a pod.
+    if address.is_link_local or address.is_multicast or address.is_unspecified:
+        return None
+    return f"[{address}]" if address.version == 6 else str(address)
+
+
+def annotated_port(pod: Object) -> int | None:
+    """The port that the pod's annotation names; None where it names none that there is."""
+    text = str(_annotations(pod).get(PORT_ANNOTATION) or "")
+    return int(text) if text.isdecimal() and 0 < int(text) < 65_536 else None
+
+
+def container_port(pod: Object, names: Sequence[str]) -> int | None:
+    """The first container port with one of these names, the earlier names first."""
+    ports = [port for container in parts(part(pod, "spec"), "containers") for port in parts(container, "ports")]
+    found = (port.get("containerPort") for name in names for port in ports if port.get("name") == name)
+    return next((port for port in found if isinstance(port, int)), None)
 
 
 def _common_beginning(names: Sequence[str]) -> str:
@@ -70,22 +97,5 @@ def _serves(pod: Object) -> bool:
     return running and labels_of(pod).get(WORKER_INDEX_LABEL, "0") == "0"
 
 
-def _address(pod: Object) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        address = ipaddress.ip_address(str(part(pod, "status").get("podIP") or ""))
-    except ValueError:
-        return None
-    # A link-local address is a machine's own service (cloud metadata), never a pod.
-    return None if address.is_link_local or address.is_multicast or address.is_unspecified else address
-
-
-def _port(pod: Object, default: int) -> int | None:
-    """The annotation, else the first container port of a known name, else the default."""
-    annotated = part(part(pod, "metadata"), "annotations").get(PORT_ANNOTATION)
-    if annotated is not None:
-        text = str(annotated)
-        return int(text) if text.isdecimal() and 0 < int(text) < 65_536 else None
-    ports = [port for container in parts(part(pod, "spec"), "containers") for port in parts(container, "ports")]
-    named = {port.get("name"): port.get("containerPort") for port in reversed(ports)}
-    found = next((named[name] for name in PORT_NAMES if name in named), default)
-    return found if isinstance(found, int) else default
+def _annotations(pod: Object) -> Object:
+    return part(part(pod, "metadata"), "annotations")

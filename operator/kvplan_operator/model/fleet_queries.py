@@ -1,7 +1,7 @@
 """Every query that one look at a fleet asks of Prometheus, as a pure function of the fleet and its classes.
 
 Outputs: PromQL text by ``Ask``. Few and aggregated: one query per metric for all classes of a fleet, one for all sums
-of the routers and one for all sums of the engines. Rates are over ``RATE_WINDOW_SECONDS``, lengths and
+of the routers and one for all sums of the engines. Rates are over ``rate_window_seconds``, lengths and
 speeds over the fleet's ``uncertainty.windowSeconds``. Which labels the series must carry is in docs/metrics.md. Pure.
 """
 
@@ -14,7 +14,7 @@ from kvplan_operator.api.request_class import PrometheusLengths, RequestClass
 from kvplan_operator.model.promql import increase, labelled_union, selector, sum_by
 
 RATE_WINDOW_SECONDS = 600
-"""Window of rates: at one request per second a Poisson rate is then known to ±4 %."""
+"""Longest window of rates: at one request per second a Poisson rate is then known to ±4 %."""
 STEP_SECONDS = 10
 """Resolution at which the age of young counters is told."""
 BATCH_STEP_SECONDS = 60
@@ -73,6 +73,11 @@ def fleet_label(fleet: ServingFleet) -> str:
     return f"{fleet.metadata.namespace}/{fleet.metadata.name}"
 
 
+def rate_window_seconds(fleet: ServingFleet) -> int:
+    """Window of the fleet's rates: no sample older than ``uncertainty.windowSeconds`` counts for them either."""
+    return min(RATE_WINDOW_SECONDS, fleet.spec.uncertainty.window_seconds)
+
+
 def fleet_queries(fleet: ServingFleet, classes: Sequence[RequestClass], engines: Sequence[str] = ()) -> dict[str, str]:
     """PromQL by ``Ask``, and by ``lengths_key`` for classes that name a histogram of their own.
 
@@ -100,13 +105,14 @@ def own_histogram(request_class: RequestClass) -> PrometheusLengths | None:
 
 def _router_queries(fleet: ServingFleet) -> dict[str, str]:
     labels, window = {"fleet": fleet_label(fleet)}, fleet.spec.uncertainty.window_seconds
+    recent = rate_window_seconds(fleet)
     arrivals = selector(f"{ROUTER}_requests_total", labels)
     by_class = f"max by (class) (timestamp({arrivals}))"
     queries: dict[str, str] = {
-        Ask.ROUTER_SUMS: _router_sums(labels, window),
-        Ask.COUNTED_SINCE: f"min_over_time({by_class}[{RATE_WINDOW_SECONDS}s:{STEP_SECONDS}s])",
+        Ask.ROUTER_SUMS: _router_sums(labels, window, recent),
+        Ask.COUNTED_SINCE: f"min_over_time({by_class}[{recent}s:{STEP_SECONDS}s])",
         Ask.ROUTERS_SEEN: f"max by (pod) (timestamp({arrivals}))",
-        Ask.INTERARRIVAL: _buckets(f"{ROUTER}_interarrival_seconds", labels, RATE_WINDOW_SECONDS),
+        Ask.INTERARRIVAL: _buckets(f"{ROUTER}_interarrival_seconds", labels, recent),
         Ask.PROMPT_TOKENS: _buckets(f"{ROUTER}_prompt_tokens", labels, window),
         Ask.OUTPUT_TOKENS: _buckets(f"{ROUTER}_output_tokens", labels, window),
         Ask.LATENCY: _buckets(f"{ROUTER}_latency_seconds", labels, window),
@@ -117,14 +123,14 @@ def _router_queries(fleet: ServingFleet) -> dict[str, str]:
     return queries
 
 
-def _router_sums(labels: dict[str, str], window: int) -> str:
+def _router_sums(labels: dict[str, str], window: int, recent: int) -> str:
     def part(metric: str, over: int) -> str:
         return sum_by(("class",), increase(selector(f"{ROUTER}_{metric}", labels), over))
 
     return labelled_union(
         {
-            RouterPart.ARRIVALS: part("requests_total", RATE_WINDOW_SECONDS),
-            RouterPart.GAP_SECONDS: part("interarrival_seconds_sum", RATE_WINDOW_SECONDS),
+            RouterPart.ARRIVALS: part("requests_total", recent),
+            RouterPart.GAP_SECONDS: part("interarrival_seconds_sum", recent),
             RouterPart.PROMPT_TOKENS: part("prompt_tokens_sum", window),
             RouterPart.LATENCY_SECONDS: part("latency_seconds_sum", window),
         }
@@ -136,7 +142,7 @@ def _table_queries(fleet: ServingFleet) -> dict[str, str]:
     if fleet.spec.routing.mode is RoutingMode.OFF or fleet.spec.routing.affinity is Affinity.OFF:
         return {}
     labels = {"fleet": fleet_label(fleet)}
-    requests = increase(selector(f"{ROUTER}_key_requests_total", labels), RATE_WINDOW_SECONDS)
+    requests = increase(selector(f"{ROUTER}_key_requests_total", labels), rate_window_seconds(fleet))
     gaps = increase(selector(f"{ROUTER}_reuse_gap_seconds_bucket", labels), fleet.spec.uncertainty.window_seconds)
     return {
         Ask.KEY_REQUESTS: sum_by(("class", "key"), requests),
@@ -157,7 +163,7 @@ def _engine_queries(fleet: ServingFleet, engines: Sequence[str]) -> dict[str, st
 
     served = selector("vllm:request_success_total", labels, unlike={"finished_reason": "abort"}, beginning=pods)
     sums: dict[str, str] = {
-        EnginePart.FINISHED: sum_by(("pod",), increase(served, RATE_WINDOW_SECONDS)),
+        EnginePart.FINISHED: sum_by(("pod",), increase(served, rate_window_seconds(fleet))),
         EnginePart.PREFILL_SECONDS: part("request_prefill_time_seconds_sum"),
         EnginePart.PREFILLS: part("request_prefill_time_seconds_count"),
         EnginePart.PREFILL_TOKENS: part("request_prefill_kv_computed_tokens_sum"),

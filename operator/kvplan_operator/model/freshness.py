@@ -10,7 +10,7 @@ from collections.abc import Callable
 from kvplan_operator.api.common import ConditionStatus
 from kvplan_operator.api.conditions import ConditionReason
 from kvplan_operator.api.request_class import RequestClass
-from kvplan_operator.model.fleet_queries import RATE_WINDOW_SECONDS
+from kvplan_operator.model.fleet_queries import rate_window_seconds
 from kvplan_operator.model.problem import belongs
 from kvplan_operator.model.remembered import remembered_lengths
 from kvplan_operator.model.snapshot import ClassMeasured, Fact, Quality, Snapshot
@@ -81,7 +81,7 @@ def _bypassed(snapshot: Snapshot) -> Trouble | None:
     if finished is None or counted is None or finished.value is None or counted.value is None:
         return None
     comparable = finished.quality is Quality.VALUE and counted.quality is Quality.VALUE
-    if not comparable or finished.value * RATE_WINDOW_SECONDS < LEAST_FINISHED:
+    if not comparable or finished.value * rate_window_seconds(snapshot.fleet) < LEAST_FINISHED:
         return None
     if counted.value >= BYPASS_SHARE * finished.value:
         return None

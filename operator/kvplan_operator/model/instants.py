@@ -15,3 +15,11 @@ def instant(text: str) -> float:
         ValueError: the text is no such time.
     """
     return datetime.fromisoformat(text).astimezone(UTC).timestamp()
+
+
+def instant_or_zero(text: str) -> float:
+    """The same; 0 where the text is no such time."""
+    try:
+        return instant(text)
+    except ValueError:
+        return 0.0

@@ -78,11 +78,13 @@ class Inventory:
         nodes: nodes with GPUs the fleet may use, by name.
         excluded: every other GPU that was seen, by node.
         running: groups of the fleet that run on ``nodes`` now, sorted.
+        groups_may_span: whether the cluster can run one group on several nodes: the LeaderWorkerSet API is served.
     """
 
     nodes: tuple[NodeInput, ...]
     excluded: tuple[ExcludedGpus, ...] = ()
     running: tuple[GroupPlacement, ...] = ()
+    groups_may_span: bool = True
 
     @property
     def gpus(self) -> int:

@@ -19,7 +19,7 @@ from kvplan_operator.model.calibration import (
 )
 from kvplan_operator.model.class_measurement import counted_seconds, measured_classes
 from kvplan_operator.model.engine_pods import pods_by_configuration
-from kvplan_operator.model.fleet_queries import RATE_WINDOW_SECONDS, Ask, EnginePart, RouterPart
+from kvplan_operator.model.fleet_queries import Ask, EnginePart, RouterPart
 from kvplan_operator.model.key_measurement import measured_keys, measured_reuse_gaps
 from kvplan_operator.model.measured_facts import kept, partly
 from kvplan_operator.model.pods import Object
@@ -97,7 +97,7 @@ def _finish_rate(replies: Replies, sums: EngineSums, pods: list[str], before: Fa
     if trouble or (pods and EnginePart.FINISHED not in sums.totals):
         why = trouble or "no engine of the fleet is scraped: give its series the labels namespace and pod"
         return kept(before, replies.source, replies.now, why)
-    rate = sums[EnginePart.FINISHED] / RATE_WINDOW_SECONDS
+    rate = sums[EnginePart.FINISHED] / replies.rate_window_seconds
     return partly(rate, replies.source, replies.now, replies.doubts(Ask.ENGINE_SUMS))
 
 

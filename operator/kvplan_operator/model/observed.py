@@ -11,7 +11,7 @@ from dataclasses import replace
 from kvplan_operator.api.fleet_engine import Configuration
 from kvplan_operator.model.calibration import without
 from kvplan_operator.model.facts import ClassFacts, facts_from_config_maps
-from kvplan_operator.model.inventory import inventory_from_objects
+from kvplan_operator.model.inventory import Inventory, inventory_from_objects
 from kvplan_operator.model.priors.resolve import Measurement
 from kvplan_operator.model.problem import PlanningInputs, belongs
 from kvplan_operator.model.remembered import remembered_lengths
@@ -31,11 +31,17 @@ def planning_inputs(snapshot: Snapshot) -> PlanningInputs:
     return PlanningInputs(
         fleet=fleet,
         classes=tuple(c for c in snapshot.classes if belongs(c, fleet)),
-        inventory=inventory_from_objects(snapshot.cluster.nodes, snapshot.cluster.pods, fleet),
+        inventory=_inventory(snapshot),
         facts=_class_facts(snapshot),
         measured=_measurements(snapshot),
         remarks=tuple(_remarks(snapshot)),
     )
+
+
+def _inventory(snapshot: Snapshot) -> Inventory:
+    cluster = snapshot.cluster
+    found = inventory_from_objects(cluster.nodes, cluster.pods, snapshot.fleet)
+    return replace(found, groups_may_span=cluster.worker_sets_served)
 
 
 def _class_facts(snapshot: Snapshot) -> dict[str, ClassFacts]:

@@ -48,6 +48,17 @@ def node_of(pod: Object) -> str:
     return str(part(pod, "spec").get("nodeName") or "")
 
 
+def ready_condition(item: Object) -> Object:
+    """The condition Ready of a pod or node, empty where it has none yet."""
+    conditions = parts(part(item, "status"), "conditions")
+    return next((condition for condition in conditions if condition.get("type") == "Ready"), {})
+
+
+def is_ready(item: Object) -> bool:
+    """Whether a pod or node says that it is Ready."""
+    return ready_condition(item).get("status") == "True"
+
+
 def is_terminal(pod: Object) -> bool:
     """Whether the pod has ended and holds nothing any more."""
     return part(pod, "status").get("phase") in TERMINAL_PHASES

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kvplan_operator.model.fleet_queries import RATE_WINDOW_SECONDS
 from kvplan_operator.model.histograms import Histogram, histogram_of
 from kvplan_operator.model.series import Answer, Reply, Unanswered
 
@@ -17,11 +18,13 @@ class Replies:
         replies: by ``Ask`` or ``lengths_key``; a query that was not asked is absent.
         source: who replied, for people: ``prometheus default``.
         now: when it was asked, seconds since the epoch.
+        rate_window_seconds: window of its rates.
     """
 
     replies: Mapping[str, Reply]
     source: str
     now: float
+    rate_window_seconds: int = RATE_WINDOW_SECONDS
 
     def answer(self, ask: str) -> Answer:
         """The answer; empty where there is none."""

@@ -6,11 +6,20 @@ over ten minutes looks alive long after the scrape died, therefore the age of th
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.model.fleet_queries import Ask
-from kvplan_operator.model.pods import Object, is_terminal, is_terminating, labels_of, name_of, part, parts
+from kvplan_operator.model.instants import instant_or_zero
+from kvplan_operator.model.pods import (
+    Object,
+    is_ready,
+    is_terminal,
+    is_terminating,
+    labels_of,
+    name_of,
+    part,
+    ready_condition,
+)
 from kvplan_operator.model.replies import Replies
 from kvplan_operator.model.selectors import selects
 
@@ -52,10 +61,7 @@ def live_routers(fleet: ServingFleet, pods: Sequence[Object]) -> tuple[Object, .
 
 def ready_since(pod: Object) -> float | None:
     """When the pod became Ready, seconds since the epoch, 0 where it does not say when; None while it is not."""
-    for condition in parts(part(pod, "status"), "conditions"):
-        if condition.get("type") == "Ready" and condition.get("status") == "True":
-            return _seconds(str(condition.get("lastTransitionTime") or ""))
-    return None
+    return instant_or_zero(str(ready_condition(pod).get("lastTransitionTime") or "")) if is_ready(pod) else None
 
 
 def router_sight(fleet: ServingFleet, pods: Sequence[Object], replies: Replies) -> Sight:
@@ -89,10 +95,3 @@ def _lacking(fleet: ServingFleet, pods: Sequence[Object], ages: dict[str, float]
         return ""
     more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
     return f"no recent sample of router {', '.join(missing[:_NAMED])}{more}"
-
-
-def _seconds(stamp: str) -> float:
-    try:
-        return datetime.fromisoformat(stamp).timestamp()
-    except ValueError:
-        return 0.0

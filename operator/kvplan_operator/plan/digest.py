@@ -7,10 +7,11 @@ Outputs: SHA-256 in lower-case hex. Source: 01-api (RoutingPlan).
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pydantic import JsonValue
 
+from kvplan_operator.api.base import ApiModel
 from kvplan_operator.api.fleet import ServingFleetSpec
 from kvplan_operator.api.request_class import RequestClassSpec
 from kvplan_operator.api.routing_plan import RoutingPlan, RoutingPlanSpec
@@ -21,6 +22,8 @@ NAME_DIGITS = 10
 
 NOT_FOR_PLANNING = ("acceptedPlan", "planPolicy", "suspend")
 """Fields of a fleet that decide what happens to a plan, not what the plan is."""
+ROUTING_ONLY = ("keys", "queue", "shed")
+"""Fields of a class that only routers act on."""
 
 
 def canonical_json(value: JsonValue) -> bytes:
@@ -54,10 +57,10 @@ def inputs_digest(fleet: ServingFleetSpec, classes: Mapping[str, RequestClassSpe
 
     Args:
         fleet: spec of the fleet; what decides about applying a plan is left out.
-        classes: spec by class name; the order does not count.
+        classes: spec by class name; the order does not count, nor does what only routers act on.
     """
-    planning = {name: value for name, value in fleet.to_wire().items() if name not in NOT_FOR_PLANNING}
-    return digest({"fleet": planning, "classes": {name: spec.to_wire() for name, spec in classes.items()}})
+    specs: dict[str, JsonValue] = {name: _without(spec, ROUTING_ONLY) for name, spec in classes.items()}
+    return digest({"fleet": _without(fleet, NOT_FOR_PLANNING), "classes": specs})
 
 
 def check_plan_name(plan: RoutingPlan) -> str:
@@ -73,6 +76,10 @@ def check_plan_name(plan: RoutingPlan) -> str:
             f"name it {expected}, after the digest of its spec"
         )
     return plan_digest(plan.spec)
+
+
+def _without(spec: ApiModel, fields: Collection[str]) -> dict[str, JsonValue]:
+    return {name: value for name, value in spec.to_wire().items() if name not in fields}
 
 
 def _refuse_floats(value: JsonValue, path: str = "$") -> None:

@@ -13,14 +13,21 @@ from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.api.fleet_enums import RoutingMode
 from kvplan_operator.api.request_class import HeaderMatch, Match, RequestClass
 from kvplan_operator.api.routing_plan import ClassPlan, RoutingPlan
+from kvplan_operator.plan.class_routing import key_rules, queue, shed
 from kvplan_operator.plan.digest import plan_digest
 from kvplan_operator.plan.engine_flags import TOKEN_GRID
 from kvplan_operator.plan.planned import Planned
 from kvplan_solver.cacheroute.keys import HASH_NAME
 
 FULL_WEIGHT = 1000
-LONGEST_DEADLINE = 3_600_000
 LONGEST_QUEUE = 1_000_000
+GRIDS = {
+    "promptTokens": TOKEN_GRID,
+    "outputTokens": TOKEN_GRID,
+    "interarrivalMicroseconds": tuple(sorted([*(64 << n for n in range(24)), *(96 << n for n in range(23))])),
+    "latencyMilliseconds": tuple(sorted([*(8 << n for n in range(20)), *(12 << n for n in range(19))])),
+}
+"""Upper edges of the routers' histograms, two per octave: gaps of 64 µs to 537 s, latencies of 8 ms to 70 min."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,7 @@ def common_head(fleet: ServingFleet, fingerprint: str, version: TableVersion) ->
         "generation": version.generation,
         "hash": {"name": HASH_NAME, "fingerprint": fingerprint},
         "unmatched": fleet.spec.routing.unmatched.value,
-        "grids": {"promptTokens": list(TOKEN_GRID), "outputTokens": list(TOKEN_GRID)},
+        "grids": {name: list(edges) for name, edges in GRIDS.items()},
         "routers": [],
     }
 
@@ -102,11 +109,11 @@ def planned_classes(planned: Planned) -> list[dict[str, Any]]:
 
 def class_rules(classes: Iterable[RequestClass], fleet: ServingFleet) -> Iterator[tuple[RequestClass, dict[str, Any]]]:
     """How requests and keys are recognised, in match order: descending priority, then name; once per model alias."""
-    rules = [{"kind": "header", "name": name} for name in fleet.spec.routing.key_headers]
     for request_class in sorted(classes, key=lambda c: (-c.spec.priority, c.metadata.name)):
         tenant = {"tenant": request_class.spec.tenant} if request_class.spec.tenant else {}
+        common = {"name": request_class.metadata.name, "keyRules": key_rules(request_class, fleet), **tenant}
         for match in _matches(request_class.spec.match):
-            yield request_class, {"name": request_class.metadata.name, "match": match, "keyRules": rules, **tenant}
+            yield request_class, common | {"match": match}
 
 
 def _matches(match: Match) -> Iterator[dict[str, Any]]:
@@ -123,18 +130,15 @@ def _header(header: HeaderMatch) -> dict[str, str]:
 
 def class_policy(request_class: RequestClass, class_plan: ClassPlan, planned: Planned) -> dict[str, Any]:
     """What the plan says of a class, as the index carries it."""
-    milliseconds = request_class.spec.slo.latency_milliseconds
     rate = next(c.arrival_rate for c in planned.instance.classes if c.name == class_plan.name)
+    # What arrives within the latency target may queue: a longer queue cannot meet it.
+    within_target = round(rate * request_class.spec.slo.latency_milliseconds / 1000)
     return {
         "routes": [route.to_wire() for route in class_plan.routes],
         "admitMilli": class_plan.admit_milli,
         "maxPromptTokens": class_plan.max_prompt_tokens,
         "maxOutputTokens": class_plan.max_output_tokens,
         "cachedPrefixTokens": class_plan.cached_prefix_tokens,
-        # What arrives within the latency target may queue: a longer queue cannot meet it.
-        "queue": {
-            "maxLength": min(LONGEST_QUEUE, max(1, round(rate * milliseconds / 1000))),
-            "deadlineMilliseconds": min(LONGEST_DEADLINE, milliseconds),
-        },
-        "shed": "429",
+        "queue": queue(request_class, min(LONGEST_QUEUE, max(1, within_target))),
+        "shed": shed(request_class),
     }

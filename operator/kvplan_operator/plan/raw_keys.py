@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kvplan_operator.model.problem import Problem
+from kvplan_operator.plan.class_routing import key_rules, rule_text
 from kvplan_operator.plan.table_input import KeyRate, unknown_class
 from kvplan_solver.cacheroute.keys import key_hash
 
@@ -32,21 +33,19 @@ class KeyRow:
 
 
 def hashed(rows: Sequence[KeyRow], problem: Problem, secret: bytes) -> tuple[KeyRate, ...]:
-    """The rows by hash, under the first key rule of the fleet.
+    """The rows by hash, under the first key rule of their class.
 
     Raises:
         InvalidInput: a class that the problem does not have, or a secret shorter than 16 or longer than 64 bytes.
     """
-    known = [c.metadata.name for c in problem.classes]
+    rules = {c.metadata.name: rule_text(key_rules(c, problem.fleet)[0]) for c in problem.classes}
     for row in rows:
-        if row.class_name not in known:
-            raise unknown_class(row.key, row.class_name, known)
-    headers = problem.fleet.spec.routing.key_headers
-    rule = f"header:{headers[0]}" if headers else "prefix:512"
+        if row.class_name not in rules:
+            raise unknown_class(row.key, row.class_name, list(rules))
     return tuple(
         KeyRate(
             row.class_name,
-            key_hash(secret, row.class_name, rule, row.key),
+            key_hash(secret, row.class_name, rules[row.class_name], row.key),
             row.requests_per_second,
             row.error_per_second,
             row.reusable_tokens,

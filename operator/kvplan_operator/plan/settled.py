@@ -14,9 +14,9 @@ import numpy as np
 
 from kvplan_operator.api.request_class import RequestClass
 from kvplan_operator.model.facts import ClassFacts
-from kvplan_operator.model.lengths import lengths_from_quantiles
 from kvplan_operator.model.priors.resolve import Measurement
 from kvplan_operator.model.problem import PlanningInputs
+from kvplan_operator.model.remembered import remembered_lengths
 from kvplan_solver.instance import Floats
 from kvplan_solver.units import from_milli
 
@@ -58,14 +58,10 @@ def moved(before: float, fresh: float) -> bool:
 
 
 def _remembered(request_class: RequestClass) -> ClassFacts:
-    status = request_class.status
-    rate = status.requests_per_second_milli
-    ordered = sorted((point.probability_milli, point.tokens) for point in status.quantiles)
-    known = bool(ordered) and ordered[-1][0] == 1_000
-    table = ([from_milli(p) for p, _ in ordered], [float(tokens) for _, tokens in ordered])
+    rate = request_class.status.requests_per_second_milli
     return ClassFacts(
         requests_per_second=None if rate is None else from_milli(rate),
-        output_lengths=lengths_from_quantiles(*table).samples if known else None,
+        output_lengths=remembered_lengths(request_class),
     )
 
 

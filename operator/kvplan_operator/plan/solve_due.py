@@ -13,7 +13,7 @@ from kvplan_operator.model.inventory import Inventory
 from kvplan_operator.plan.digest import digest
 
 LEAST_SPACING_SECONDS = 30.0
-"""Between two solves that a broken certificate asks for: a plan that cannot hold is not sought in a loop."""
+"""Between two solves that a broken certificate or a failed solve asks for: neither is tried again in a loop."""
 INVENTORY_ANNOTATION = "kvplan.dev/inventory"
 """On plans of the planner: ``inventory_digest`` of the GPUs they were made for."""
 
@@ -25,6 +25,7 @@ class Trigger(StrEnum):
     SPEC_CHANGED = "SpecChanged"
     INVENTORY_CHANGED = "InventoryChanged"
     CERTIFICATE_BROKEN = "CertificateBroken"
+    SOLVE_FAILED = "SolveFailed"
     INTERVAL = "Interval"
 
 
@@ -36,11 +37,13 @@ class LastSolve:
         ended: seconds since the epoch.
         inputs_digest: of the fleet's and classes' fields it was made from.
         inventory_digest: of the GPUs it was made for.
+        failed: whether it ended without a word on the fleet: its process died, or the time was too short.
     """
 
     ended: float
     inputs_digest: str
     inventory_digest: str
+    failed: bool = False
 
 
 def solve_due(
@@ -73,6 +76,8 @@ def solve_due(
     age = now - last.ended
     if not waiting_holds and age >= LEAST_SPACING_SECONDS:
         return Trigger.CERTIFICATE_BROKEN
+    if last.failed and age >= LEAST_SPACING_SECONDS:
+        return Trigger.SOLVE_FAILED
     return Trigger.INTERVAL if age >= fleet.spec.replan.interval_seconds else None
 
 

@@ -8,10 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kvplan_operator.model.pods import is_terminal, is_terminating, labels_of, name_of, part
+from kvplan_operator.model.pods import is_ready, is_terminal, is_terminating, labels_of, name_of, part
 from kvplan_operator.model.selectors import selects
 from kvplan_operator.model.snapshot import RouterState, Snapshot
-from kvplan_operator.route.engine_pods import is_ready
 
 _NAMED = 5
 """Routers that a message names at most."""

@@ -6,25 +6,24 @@ pods answers through its leader, so the others are left out. Pure.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 
 from kvplan_operator.api.fleet import ServingFleet
-from kvplan_operator.api.labels import PORT_ANNOTATION
+from kvplan_operator.model.engine_pods import ENGINE_PORT, annotated_port, container_port, host_of
+from kvplan_operator.model.instants import instant_or_zero
 from kvplan_operator.model.pods import (
     WORKER_INDEX_LABEL,
     Object,
     configuration_of,
+    is_ready,
     is_terminal,
     is_terminating,
     labels_of,
     name_of,
     part,
-    parts,
+    ready_condition,
 )
 
 HTTP_PORT_NAME = "http"
-DEFAULT_PORT = 8000
-"""What ``vllm serve`` listens on."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def _engine_pod(pod: Object, configuration: str | None) -> EnginePod | None:
         return None
     if labels_of(pod).get(WORKER_INDEX_LABEL, "0") != "0":
         return None
-    condition = ready_condition(pod)
+    changed = ready_condition(pod).get("lastTransitionTime")
     return EnginePod(
         uid=str(metadata["uid"]),
         name=name_of(pod),
@@ -78,42 +77,15 @@ def _engine_pod(pod: Object, configuration: str | None) -> EnginePod | None:
         ready=is_ready(pod),
         terminating=is_terminating(pod),
         created=str(metadata.get("creationTimestamp") or ""),
-        ready_changed=seconds_of(str(condition.get("lastTransitionTime") or "")),
+        ready_changed=instant_or_zero(str(changed or "")),
     )
 
 
-def ready_condition(pod: Object) -> Object:
-    """The pod's Ready condition, empty where it has none yet."""
-    conditions = parts(part(pod, "status"), "conditions")
-    return next((condition for condition in conditions if condition.get("type") == "Ready"), {})
-
-
-def is_ready(pod: Object) -> bool:
-    """Whether the pod says it can serve."""
-    return ready_condition(pod).get("status") == "True"
-
-
-def seconds_of(time: str) -> float:
-    """An RFC 3339 time as seconds since the epoch; 0 where it is none."""
-    try:
-        return datetime.fromisoformat(time).timestamp()
-    except ValueError:
-        return 0.0
-
-
 def _address(pod: Object) -> str:
-    ip = str(part(pod, "status").get("podIP") or "")
-    if not ip:
-        return ""
-    return f"[{ip}]:{_port(pod)}" if ":" in ip else f"{ip}:{_port(pod)}"
+    host = host_of(pod)
+    return "" if host is None else f"{host}:{_port(pod)}"
 
 
 def _port(pod: Object) -> int:
-    """The container port named http, else the annotated one, else vLLM's own."""
-    containers = parts(part(pod, "spec"), "containers")
-    named = [p.get("containerPort") for c in containers for p in parts(c, "ports") if p.get("name") == HTTP_PORT_NAME]
-    annotated = part(part(pod, "metadata"), "annotations").get(PORT_ANNOTATION)
-    for port in (*named, annotated):
-        if str(port or "").isdecimal() and 0 < int(str(port)) < 65_536:
-            return int(str(port))
-    return DEFAULT_PORT
+    """Where requests go: the container port named http, else the annotated one, else vLLM's own."""
+    return container_port(pod, (HTTP_PORT_NAME,)) or annotated_port(pod) or ENGINE_PORT

@@ -5,15 +5,16 @@ encoder completes. Without a plan it is ``observe``: rules and grids, so that ra
 overrides routing. With one, classes that are newer than the plan have rules and no routes. Pure.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kvplan_operator.api.request_class import RequestClass
 from kvplan_operator.model.problem import belongs
 from kvplan_operator.model.snapshot import Snapshot
+from kvplan_operator.plan.class_routing import queue, shed
 from kvplan_operator.plan.digest import plan_digest
-from kvplan_operator.plan.index_head import LONGEST_DEADLINE, TableVersion, class_policy, class_rules, common_head
+from kvplan_operator.plan.index_head import TableVersion, class_policy, class_rules, common_head
 from kvplan_operator.plan.planned import Planned
 from kvplan_operator.route.routes import routes_in_force
 from kvplan_operator.route.share_round import Shares
@@ -64,7 +65,8 @@ def plan_document(snapshot: Snapshot, planned: Planned, head: Head) -> dict[str,
         name = request_class.metadata.name
         if name in plans:
             policy = class_policy(request_class, plans[name], planned)
-            classes.append(found | _adapted(policy, known.get(name), routes[name]))
+            steady = _steady_queue(request_class, policy["queue"], known.get(name))
+            classes.append(found | policy | {"routes": list(routes[name]), "queue": steady})
         else:
             classes.append(found | _unplanned_policy(request_class, snapshot))
     return _common(snapshot, head) | {
@@ -106,16 +108,14 @@ def _unplanned_policy(request_class: RequestClass, snapshot: Snapshot) -> dict[s
         "maxPromptTokens": tokens.input_max or snapshot.fleet.spec.model.max_model_len or LONGEST_PROMPT,
         "maxOutputTokens": tokens.max_output,
         "cachedPrefixTokens": 0,
-        "queue": {
-            "maxLength": 0,
-            "deadlineMilliseconds": min(LONGEST_DEADLINE, request_class.spec.slo.latency_milliseconds),
-        },
-        "shed": "429",
+        "queue": queue(request_class, 0),
+        "shed": shed(request_class),
     }
 
 
-def _adapted(policy: Document, before: Document | None, routes: Sequence[Document]) -> dict[str, Any]:
-    """The plan's policy of one class, bent to the groups that serve and free of noise."""
-    length, last = policy["queue"]["maxLength"], before["queue"]["maxLength"] if before else 0
-    steady = last if abs(length - last) <= STEADY_QUEUE * last else length
-    return {**policy, "routes": list(routes), "queue": {**policy["queue"], "maxLength": steady}}
+def _steady_queue(request_class: RequestClass, wanted: Document, before: Document | None) -> Document:
+    """A queue whose length follows a rate moves only with more than noise."""
+    if before is None or request_class.spec.queue.max_length is not None:
+        return wanted
+    length, last = wanted["maxLength"], before["queue"]["maxLength"]
+    return {**wanted, "maxLength": last} if abs(length - last) <= STEADY_QUEUE * last else wanted

@@ -14,13 +14,14 @@ from typing import Any
 
 from kvplan_operator.api.labels import (
     AFFINITY_ANNOTATION,
+    FLEET_LABEL,
     GENERATION_ANNOTATION,
     INSTALLED_ANNOTATION,
     RETIRED_ANNOTATION,
     SHARES_ANNOTATION,
 )
-from kvplan_operator.model.pods import Object, part
-from kvplan_operator.route.engine_pods import seconds_of
+from kvplan_operator.model.instants import instant_or_zero
+from kvplan_operator.model.pods import Object, labels_of, part
 from kvplan_operator.route.slots import PublishedSlot, slots_from_wire
 from kvplan_solver.cacheroute.gate import AffinityState
 from kvplan_solver.cacheroute.table import Index, Table, TableRefused, read_index, read_table
@@ -106,19 +107,19 @@ def published(config_maps: Mapping[str, Object], fleet: str, last: Published | N
     """Read what is there; None where the index object does not exist.
 
     Args:
-        config_maps: by name, those labelled with the fleet.
+        config_maps: by name; those without the fleet's label are no shards.
         fleet: its name.
         last: an earlier reading, given back where no object changed, so that nothing is decoded twice.
     """
     found = config_maps.get(index_name(fleet))
     if found is None:
         return None
-    shards = {name: item for name, item in config_maps.items() if is_shard_name(name, fleet)}
+    shards = {name: item for name, item in config_maps.items() if _is_shard(name, item, fleet)}
     versions = {name: _version(item) for name, item in (*shards.items(), (index_name(fleet), found))}
     if last is not None and last.versions == versions:
         return last
     metadata, notes = part(found, "metadata"), part(part(found, "metadata"), "annotations")
-    epoch = int(seconds_of(str(metadata.get("creationTimestamp") or "")))
+    epoch = int(instant_or_zero(str(metadata.get("creationTimestamp") or "")))
     document, fault = _document(part(found, "data").get(INDEX_KEY), epoch)
     return Published(
         uid=str(metadata.get("uid") or ""),
@@ -149,12 +150,17 @@ def _document(text: object, epoch: int) -> tuple[Mapping[str, Any] | None, str]:
     return document, ""
 
 
+def _is_shard(name: str, item: Object, fleet: str) -> bool:
+    """Whether kvplan wrote it: a ConfigMap with lengths may bear any name."""
+    return is_shard_name(name, fleet) and labels_of(item).get(FLEET_LABEL) == fleet
+
+
 def _version(item: Object) -> str:
     return str(part(item, "metadata").get("resourceVersion") or "")
 
 
 def _created(item: Object) -> float:
-    return seconds_of(str(part(item, "metadata").get("creationTimestamp") or ""))
+    return instant_or_zero(str(part(item, "metadata").get("creationTimestamp") or ""))
 
 
 def _shard_bytes(item: Object) -> bytes | None:

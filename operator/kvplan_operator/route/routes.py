@@ -2,8 +2,8 @@
 
 Inputs: a plan's routes of one class, those of the index in force, serving and planned groups. Output: routes whose
 shares add up to the same. A configuration gets its share as far as its groups serve; the rest goes to groups that
-the plan is about to remove, as long as they serve, else to the other configurations. With every planned group
-serving, the routes are the plan's own. ``as_serving`` is the plan with those routes and groups, for the key planner,
+the plan is about to remove, as long as they serve, else stays on configurations that the class leaves and the plan
+keeps for others, else goes to the other planned ones. With every planned group serving, the routes are the plan's own. ``as_serving`` is the plan with those routes and groups, for the key planner,
 so that keys follow the same. Pure.
 """
 
@@ -68,9 +68,11 @@ def effective_routes(
     total = sum(r["shareMilli"] for r in planned)
     missing = total - sum(carried.values())
     spare = {r["configuration"]: _spare(r["configuration"], serving, wanted) for r in before}
-    if missing <= 0 or not any((*carried.values(), *spare.values())):
+    left = {r["configuration"]: serving.get(r["configuration"], 0) for r in before if r["configuration"] not in up}
+    takers = next((some for some in (spare, left, carried) if any(some.values())), None)
+    if missing <= 0 or takers is None:
         return [dict(route) for route in planned]
-    weights = _add(carried, _spread(missing, spare if any(spare.values()) else carried))
+    weights = _add(carried, _spread(missing, takers))
     tokens = {r["configuration"]: r["reservationTokens"] for r in (*before, *planned)}
     return [
         {"configuration": name, "shareMilli": share, "reservationTokens": tokens[name]}

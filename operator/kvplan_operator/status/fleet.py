@@ -147,7 +147,8 @@ def _situation(view: FleetView) -> Situation:
         candidate=view.waiting is not None,
         no_plan=_why_no_plan(observed),
         groups_ready=all(group.ready >= group.planned for group in view.groups),
-        acknowledged=table is not None and table.status is ConditionStatus.TRUE,
+        # Keys that nobody asked for yet make a table stale, not unread.
+        acknowledged=table is not None and table.reason != ConditionReason.TABLE_PENDING,
         solving=view.solving,
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kvplan_operator.api.common import ConditionStatus, Quantile
+from kvplan_operator.api.common import Quantile
 from kvplan_operator.api.conditions import ConditionReason, ConditionType
 from kvplan_operator.api.request_class import RequestClass
 from kvplan_operator.api.request_class_status import Freshness, RequestClassStatus
@@ -112,22 +112,22 @@ def _said(view: ClassView) -> Iterator[Said]:
 
 
 def _kstatus(view: ClassView) -> Iterator[Said]:
-    ready = _ready(view)
-    yield ready
+    yield _ready(view)
     yield nothing_wrong(ConditionType.RECONCILING)
-    if view.fleet_name is None:
-        yield flag(ConditionType.STALLED, True, ready.reason, ready.message)
-    else:
-        yield nothing_wrong(ConditionType.STALLED)
+    yield nothing_wrong(ConditionType.STALLED)
 
 
 def _ready(view: ClassView) -> Said:
-    """Ready once everything that a plan needs of the class is known."""
+    """Ready once looked at, with what a plan still lacks of it as the reason.
+
+    Flux applies kinds that end in "Class" before all others and waits until they are ready: a class that waited for
+    its fleet, or for traffic, would keep the fleet of the same repository out of the cluster for good.
+    """
     type_ = ConditionType.READY
     if view.fleet_name is None:
-        return flag(type_, False, ConditionReason.NOT_SELECTED, ConditionReason.NOT_SELECTED.sentence)
+        return flag(type_, True, ConditionReason.NOT_SELECTED, ConditionReason.NOT_SELECTED.sentence)
     if view.planned is None:
         why = view.fact.detail if view.fact is not None else ""
         message = why or "its rate or output lengths are not known: state them in spec or let routers measure them"
-        return Said(type_, ConditionStatus.FALSE, ConditionReason.RATES_UNAVAILABLE, message)
+        return flag(type_, True, ConditionReason.RATES_UNAVAILABLE, message)
     return flag(type_, True, ConditionReason.AS_PLANNED, f"fleet {view.fleet_name} plans with it")

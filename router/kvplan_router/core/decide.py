@@ -98,16 +98,17 @@ class Router:
             self._got_room(ticket)
             move(ticket, destination.account)
 
-    def finish(self, ticket: Ticket, usage: Usage | None = None) -> bool:
+    def finish(self, ticket: Ticket, usage: Usage | None = None, now: float | None = None) -> bool:
         """A response ended, for whatever reason. Idempotent: False where it had ended before.
 
         Args:
             ticket: of its pick.
             usage: tokens of the answer, where this one was sampled.
+            now: when its last byte went by, monotonic seconds; None where nobody saw it.
         """
         if not give_back(ticket):
             return False
-        self._traffic.meter(ticket.class_name).ended(usage)
+        self._traffic.meter(ticket.class_name).ended(usage, None if now is None else now - ticket.since)
         self._got_room(ticket)
         return True
 
@@ -209,7 +210,8 @@ class Router:
         """Leave the choice to the gateway, but never hand on a claim that no ledger made."""
         given = request.headers.get(HEADER, "")
         own = without_claim(given)
-        return PassThrough(_NO_HEADERS if own == given else {HEADER: own}, reserve(self._nowhere, 0, class_name))
+        ticket = reserve(self._nowhere, 0, class_name, request.now)
+        return PassThrough(_NO_HEADERS if own == given else {HEADER: own}, ticket)
 
     # ---- tables
 

@@ -15,7 +15,7 @@ UNMATCHED = "(unmatched)"
 """Label of requests that match no class; no class can have this name."""
 
 SECONDS = tuple(round(base * 10.0**power, 4) for power in range(-3, 3) for base in (1, 2, 5))
-"""Bounds of times in queues, and between arrivals where the fleet has no grid for them: 1 ms to 500 s."""
+"""Bounds of times in queues, and of other times where the fleet has no grid for them: 1 ms to 500 s."""
 
 
 class ClassValues(NamedTuple):
@@ -29,6 +29,7 @@ class ClassValues(NamedTuple):
         sampled: those whose usage was seen; over ``finished`` it is the sampling ratio.
         interarrival_seconds: between arrivals.
         queue_seconds: of requests that waited.
+        latency_seconds: from arrival to the last byte of the answer, where that was seen.
     """
 
     outcomes: Mapping[Outcome, int]
@@ -38,19 +39,21 @@ class ClassValues(NamedTuple):
     sampled: int
     interarrival_seconds: HistogramValues
     queue_seconds: HistogramValues
+    latency_seconds: HistogramValues
 
 
 class ClassMeter:
     """Counters of one class; kept over table swaps."""
 
     __slots__ = (
-        "_finished", "_interarrival", "_last_arrival", "_outcomes", "_output", "_prompt", "_queue", "_sampled",
+        "_finished", "_interarrival", "_last_arrival", "_latency", "_outcomes", "_output", "_prompt", "_queue",
+        "_sampled",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self._outcomes = dict.fromkeys(Outcome, 0)
         self._prompt, self._output = Histogram(()), Histogram(())
-        self._interarrival, self._queue = Histogram(SECONDS), Histogram(SECONDS)
+        self._interarrival, self._queue, self._latency = Histogram(SECONDS), Histogram(SECONDS), Histogram(SECONDS)
         self._last_arrival: float | None = None
         self._finished = self._sampled = 0
 
@@ -58,9 +61,8 @@ class ClassMeter:
         """Follow the fleet's grids; a histogram whose bounds stay goes on counting."""
         self._prompt = _on_grid(self._prompt, grids.get("promptTokens", ()))
         self._output = _on_grid(self._output, grids.get("outputTokens", ()))
-        microseconds = grids.get("interarrivalMicroseconds")
-        seconds = SECONDS if microseconds is None else tuple(bound / 1e6 for bound in microseconds)
-        self._interarrival = _on_grid(self._interarrival, seconds)
+        self._interarrival = _on_grid(self._interarrival, _seconds(grids.get("interarrivalMicroseconds"), 1e6))
+        self._latency = _on_grid(self._latency, _seconds(grids.get("latencyMilliseconds"), 1e3))
 
     def arrived(self, now: float) -> None:
         """A request came in; it will be placed or refused exactly once."""
@@ -76,9 +78,11 @@ class ClassMeter:
         """A request left the queue after this long."""
         self._queue.observe(seconds)
 
-    def ended(self, usage: Usage | None) -> None:
-        """A response ended; ``usage`` where this one was sampled."""
+    def ended(self, usage: Usage | None, seconds: float | None) -> None:
+        """A response ended: its ``usage`` where it was sampled, ``seconds`` from its arrival where its end was seen."""
         self._finished += 1
+        if seconds is not None:
+            self._latency.observe(max(0.0, seconds))
         if usage is not None:
             self._sampled += 1
             self._prompt.observe(usage.prompt_tokens)
@@ -93,8 +97,12 @@ class ClassMeter:
         """A copy that no later event changes."""
         return ClassValues(
             dict(self._outcomes), self._prompt.values(), self._output.values(), self._finished, self._sampled,
-            self._interarrival.values(), self._queue.values(),
+            self._interarrival.values(), self._queue.values(), self._latency.values(),
         )  # fmt: skip
+
+
+def _seconds(bounds: Sequence[int] | None, per_second: float) -> tuple[float, ...]:
+    return SECONDS if bounds is None else tuple(bound / per_second for bound in bounds)
 
 
 def _on_grid(histogram: Histogram, bounds: Sequence[float]) -> Histogram:

@@ -54,7 +54,7 @@ class Placer:
             return _NOTHING_SERVES
         request_id = without_claim(request.headers.get(HEADER, "")) or f"{self._rng.getrandbits(128):032x}"
         if placement.has_room:
-            return self._pick(asked, placement.order, placement.outcome, request_id)
+            return self._pick(asked, placement.order, placement.outcome, Arrival(key, request_id, request.now))
         return self._wait(asked, placement, Arrival(key, request_id, request.now)) if admitted else self._too_many
 
     def got_room(self, slots: Iterable[str]) -> None:
@@ -100,14 +100,14 @@ class Placer:
             session = hash64(named) if named else None
         return Asked(class_view, home, session, serving, len(serving) < len(view.serving))
 
-    def _pick(self, asked: Asked, order: Sequence[Destination], outcome: Outcome, request_id: str) -> Pick:
+    def _pick(self, asked: Asked, order: Sequence[Destination], outcome: Outcome, arrival: Arrival) -> Pick:
         first = order[0]
         if len(order) == 1:
             order = [first, *[d for d in self._dispatcher.two(asked) if d is not first]]
         tokens = asked.class_view.tokens(first)
-        ticket = reserve(first.account, tokens, asked.class_view.name)
+        ticket = reserve(first.account, tokens, asked.class_view.name, arrival.since)
         addresses = tuple([d.address for d in order[: self._settings.destinations]])
-        headers = {DESTINATION_HEADER: ",".join(addresses), HEADER: with_reservation(request_id, tokens)}
+        headers = {DESTINATION_HEADER: ",".join(addresses), HEADER: with_reservation(arrival.request_id, tokens)}
         return Pick(addresses, headers, outcome, ticket)
 
     def _wait(self, asked: Asked, placement: Placement, arrival: Arrival) -> Wait | Shed:
@@ -125,7 +125,7 @@ class Placer:
         self._leave_queue(waiter, Outcome.WAITED, now)
         others = [d for slot in waiter.others if (d := view.serving.get(slot)) is not None and d not in order]
         asked = _asked_again(view, waiter)
-        return Released(waiter, self._pick(asked, [*order, *others], Outcome.WAITED, waiter.arrival.request_id))
+        return Released(waiter, self._pick(asked, [*order, *others], Outcome.WAITED, waiter.arrival))
 
     def _refused(self, waiter: Waiter, shed: Shed, now: float) -> Released:
         self._leave_queue(waiter, shed.outcome, now)

@@ -76,15 +76,17 @@ class Usage(NamedTuple):
 class Ticket:
     """A claim on one slot: one request in flight and its reserved tokens, given back exactly once."""
 
-    __slots__ = ("account", "class_name", "holds", "open", "tokens")
+    __slots__ = ("account", "class_name", "holds", "open", "since", "tokens")
 
-    def __init__(self, account: SlotAccount, tokens: int, class_name: str) -> None:
+    def __init__(self, account: SlotAccount, tokens: int, class_name: str, since: float) -> None:
         self.account = account
         """Where the request is in flight."""
         self.holds = account
         """Where its tokens are reserved; differs from ``account`` only while another slot served it."""
         self.tokens = tokens
         self.class_name = class_name
+        self.since = since
+        """When the request arrived, monotonic seconds."""
         self.open = True
 
 

@@ -43,20 +43,21 @@ class Readiness:
 
     Attributes:
         pods: uids of ready pods; None where nobody says.
-        addresses: that answer a probe; None where nobody probes.
+        silent: addresses that did not answer the last probe; None where nobody probes. One that was not probed yet is
+            ready if the index says that it serves: routes move to it the moment it is listed.
     """
 
     pods: frozenset[str] | None = None
-    addresses: frozenset[str] | None = None
+    silent: frozenset[str] | None = None
 
     def of(self, place: Place) -> bool:
         """Whether a place takes requests, as far as is known."""
         pod_ready = self.pods is None or not place.pod_uid or place.pod_uid in self.pods
-        return pod_ready and (self.addresses is None or place.address in self.addresses)
+        return pod_ready and place.address not in (self.silent or ())
 
     def slots(self, places: Iterable[Place]) -> frozenset[str] | None:
         """The ready slots; None where nothing is known of any."""
-        if self.pods is None and self.addresses is None:
+        if self.pods is None and self.silent is None:
             return None
         return frozenset(place.slot for place in places if self.of(place))
 

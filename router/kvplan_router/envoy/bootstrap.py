@@ -8,6 +8,7 @@ from kvplan_router.envoy.options import ENGINES, ROUTERS, Address, EnvoyOptions
 from kvplan_router.transport.names import EXT_PROC_SERVICE
 
 _UNLIMITED = 1_000_000
+_HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
 
 def bootstrap(options: EnvoyOptions) -> Document:
@@ -71,7 +72,17 @@ def _engines(options: EnvoyOptions) -> Document:
         "connect_timeout": "1s",
         "circuit_breakers": _open_breakers(),
         "load_balancing_policy": override_host_policy(),
+        "typed_extension_protocol_options": {_HTTP_OPTIONS: _engine_protocol()},
         **_discovery(options),
+    }
+
+
+def _engine_protocol() -> Document:
+    """An idle connection is given up before vLLM closes it (after 5 s): a request on its way then would be lost."""
+    return {
+        "@type": API + "extensions.upstreams.http.v3.HttpProtocolOptions",
+        "common_http_protocol_options": {"idle_timeout": "3s"},
+        "explicit_http_config": {"http_protocol_options": {}},
     }
 
 
@@ -107,7 +118,7 @@ def _routers(options: EnvoyOptions) -> Document:
         "type": "STRICT_DNS",
         "connect_timeout": "1s",
         "circuit_breakers": _open_breakers(),
-        "typed_extension_protocol_options": {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": protocol},
+        "typed_extension_protocol_options": {_HTTP_OPTIONS: protocol},
         "health_checks": [check],
         # With no healthy router the filter fails open at once; panic mode would ask the dead one first.
         "common_lb_config": {"healthy_panic_threshold": {"value": 0}},

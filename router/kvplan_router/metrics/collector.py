@@ -80,6 +80,11 @@ class RouterCollector(Collector):
             "Time in the queue, of requests that waited.",
             {n: v.queue_seconds for n, v in classes.items()},
         )
+        yield self._histograms(
+            "latency_seconds",
+            "Time from arrival to the last byte of the answer, where that was seen.",
+            {n: v.latency_seconds for n, v in classes.items()},
+        )
 
     def _lengths(self, classes: Mapping[str, ClassValues]) -> Iterator[Metric]:
         yield self._histograms(

@@ -45,10 +45,10 @@ class EstimatedEnds:
         """See :class:`Decider`."""
         return self._decider.release(now)
 
-    def finish(self, ticket: Ticket, usage: Usage | None = None) -> bool:
+    def finish(self, ticket: Ticket, usage: Usage | None = None, now: float | None = None) -> bool:
         """The stream has ended, the request has not: remember it. With its usage it has ended."""
         if usage is not None:
-            return self._decider.finish(ticket, usage)
+            return self._decider.finish(ticket, usage, now)
         with self._lock:
             self._open.setdefault(ticket.account.slot, deque()).append((self._clock(), ticket))
         return True

@@ -109,7 +109,7 @@ class Exchange:
         if self._wait is not None:
             self._decider.abandon(self._wait.ticket, self._clock())
         if self._ticket is not None:
-            self._decider.finish(self._ticket, self._usage.result() if self._usage else None)
+            self._decider.finish(self._ticket, self._usage.result() if self._usage else None, self._clock())
 
     def _request_headers(self, head: RequestHeaders) -> list[Reply]:
         if self._begun:

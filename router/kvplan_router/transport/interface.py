@@ -19,8 +19,8 @@ class Decider(Protocol):
     def served(self, ticket: Ticket, address: str) -> None:
         """The gateway says which ``ip:port`` really answers."""
 
-    def finish(self, ticket: Ticket, usage: Usage | None = None) -> bool:
-        """A picked request is over, for whatever reason; False where it had ended before."""
+    def finish(self, ticket: Ticket, usage: Usage | None = None, now: float | None = None) -> bool:
+        """A picked request is over, for whatever reason; False where it had ended before. ``now`` None: unseen."""
 
     def abandon(self, ticket: object, now: float) -> bool:
         """The client of a waiting request left; False where it waits no longer."""

@@ -115,7 +115,7 @@ class _Bridge:
             read = UsageTail()
             read.feed(tail)
             usage = read.result()
-        self._decider.finish(ticket, usage)
+        self._decider.finish(ticket, usage, self.now())
 
     def abandon(self, ticket: object) -> None:
         self._decider.abandon(ticket, self.now())

@@ -33,9 +33,9 @@ class WaitingRoom:
         self._decider.served(ticket, address)
         self.look()
 
-    def finish(self, ticket: Ticket, usage: Usage | None = None) -> bool:
+    def finish(self, ticket: Ticket, usage: Usage | None = None, now: float | None = None) -> bool:
         """See :class:`Decider`; what became free goes to those that wait."""
-        ended = self._decider.finish(ticket, usage)
+        ended = self._decider.finish(ticket, usage, now)
         self.look()
         return ended
 
