@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 OUT ?= out/demo-plan
 
-.PHONY: help setup check test test-fast bench crds demo demo-plan priors clean
+.PHONY: help setup check test test-fast bench crds lock sbom demo demo-plan priors clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):[^#]*## (.*)/\1\t\2/' | expand -t 16
@@ -30,6 +30,7 @@ check: setup ## Lint, types, import layers, generated files unchanged
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m kvplan_cli.crds --check crds
 	@$(BIN)/python -m kvplan_cli.condition_table --check docs/conditions.md
+	@$(BIN)/python tools/chart.py --check
 
 test: setup ## All tests (the slow ones too)
 	@$(BIN)/pytest -n auto
@@ -43,6 +44,17 @@ bench: setup ## Benchmarks; rewrites docs/benchmarks.md
 crds: setup ## Regenerate crds/*.yaml and docs/conditions.md from the API types
 	@$(BIN)/python -m kvplan_cli.crds crds
 	@$(BIN)/python -m kvplan_cli.condition_table docs/conditions.md
+	@$(BIN)/python tools/chart.py
+
+lock: setup ## Lock what the images install, with hashes (requirements/)
+	@$(BIN)/python tools/lock.py
+
+sbom: setup ## Bills of materials of both images, in out/
+	@mkdir -p out
+	@$(BIN)/python -m venv out/tools
+	@out/tools/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/tools.txt
+	@for image in operator router; do out/tools/bin/cyclonedx-py requirements --output-reproducible \
+	  -o "out/sbom-$$image.json" "requirements/$$image.txt"; done
 
 demo: demo-plan ## The main job, end to end (until the loop exists: the planning half)
 

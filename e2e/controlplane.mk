@@ -1,5 +1,7 @@
 # A real control plane (e2e/README.md). Included by the Makefile, which sets BIN and has the target `setup`.
-.PHONY: controlplane gitops-tools cluster e2e e2e-smoke e2e-vllm
+.PHONY: controlplane gitops-tools cluster e2e e2e-smoke e2e-slow e2e-vllm
+
+E2E := e2e/tests e2e/crds e2e/contract e2e/operator e2e/router e2e/install e2e/loop
 
 controlplane: setup ## Build Kubernetes, etcd and kwok once (minutes; found again in .cache afterwards)
 	@$(BIN)/python -m e2e.harness.build
@@ -11,10 +13,13 @@ cluster: controlplane ## A real control plane with 3 nodes of 8 GPUs to try; Ctr
 	@exec $(BIN)/python -m e2e.harness.bed $(CLUSTER_FLAGS)
 
 e2e: controlplane ## The tests on the real control plane
-	@$(BIN)/pytest -m "not slow" e2e/tests e2e/crds e2e/contract e2e/operator e2e/router
+	@$(BIN)/pytest -m "not slow" $(E2E)
 
 e2e-smoke: controlplane ## A few of them, which stand for the others
-	@$(BIN)/pytest -m smoke e2e/tests e2e/crds e2e/contract e2e/operator e2e/router
+	@$(BIN)/pytest -m smoke $(E2E)
+
+e2e-slow: controlplane gitops-tools ## Those that take minutes each: rest, scale, re-partition under fire, Flux, helm
+	@$(BIN)/pytest -m slow $(E2E) e2e/gitops
 
 e2e-vllm: setup ## The tests on the real vLLM on a CPU (installs 6 GB once)
 	@$(BIN)/pytest e2e/vllm

@@ -50,7 +50,8 @@ async def prepare(container: Object, setting: Setting) -> Prepared:
     mounted = rewriting.mounted(container.get("volumeMounts", []), setting.volumes.directories, variables)
     if _ACCOUNT in mounted and "KUBECONFIG" not in variables:
         variables["KUBECONFIG"] = str(_kubeconfig(setting, Path(mounted[_ACCOUNT])))
-    rewrite = rewriting.rewriter({**mounted, rewriting.EVERY_ADDRESS: setting.address})
+    real = str(setting.root)  # stays what it is, even under a pod that mounts the directory it lies in, such as /tmp
+    rewrite = rewriting.rewriter({**mounted, rewriting.EVERY_ADDRESS: setting.address, real: real})
     words = [rewrite(expand(word, variables)) for word in images.words(container, setting.images)]
     rewritten = {name: value if name == "PATH" else rewrite(value) for name, value in variables.items()}
     return Prepared(words, _target(container, setting, rewritten, rewrite))

@@ -35,6 +35,13 @@ def test_a_path_is_rewritten_where_it_stands_for_itself(text: str, rewritten: st
     assert rewriting.rewriter(REPLACEMENTS)(text) == rewritten
 
 
+def test_a_real_path_under_a_mount_path_stays_what_it_is() -> None:
+    """A pod that mounts /tmp, on a machine whose pods live below /tmp."""
+    real = "/tmp/bed/pods/1"  # noqa: S108 - a path in a text
+    rewrite = rewriting.rewriter({"/tmp": f"{real}/volumes/tmp", real: real})  # noqa: S108
+    assert rewrite(f"{real}/kubeconfig /tmp/x") == f"{real}/kubeconfig {real}/volumes/tmp/x"
+
+
 def test_without_mounts_nothing_is_rewritten() -> None:
     assert rewriting.rewriter({})("/etc/config") == "/etc/config"
 
