@@ -18,9 +18,12 @@ include e2e/controlplane.mk
 
 setup: $(STAMP) ## Create .venv and install everything development needs
 
-$(STAMP): pyproject.toml e2e/engine/pyproject.toml tools/bootstrap.sh
+NATIVE := router/native/Cargo.toml router/native/Cargo.lock $(wildcard router/native/src/*.rs)
+
+$(STAMP): pyproject.toml e2e/engine/pyproject.toml tools/bootstrap.sh tools/native.sh $(NATIVE)
 	@PYTHON="$(PYTHON)" tools/bootstrap.sh "$(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --editable e2e/engine
+	@tools/native.sh "$(BIN)/python"
 	@touch $@
 
 check: setup ## Lint, types, import layers, generated files unchanged

@@ -13,6 +13,7 @@ class Script:
     answers: list[Decision]
     asked: list[Request] = field(default_factory=list)
     finished: list[tuple[Ticket, Usage | None]] = field(default_factory=list)
+    ended: list[float | None] = field(default_factory=list)
     served_by: list[tuple[Ticket, str]] = field(default_factory=list)
     abandoned: list[tuple[object, float]] = field(default_factory=list)
     to_release: list[Released] = field(default_factory=list)
@@ -25,8 +26,9 @@ class Script:
     def served(self, ticket: Ticket, address: str) -> None:
         self.served_by.append((ticket, address))
 
-    def finish(self, ticket: Ticket, usage: Usage | None = None) -> bool:
+    def finish(self, ticket: Ticket, usage: Usage | None = None, now: float | None = None) -> bool:
         self.finished.append((ticket, usage))
+        self.ended.append(now)
         return True
 
     def abandon(self, ticket: object, now: float) -> bool:

@@ -18,6 +18,7 @@ from kvplan_router.core.slot_account import SlotAccount
 from kvplan_router.core.values import Outcome, Pick, Released, Shed, Ticket, Wait
 from kvplan_router.transport.aio import AioTransport, Listener
 from kvplan_router.transport.exchange_state import ExchangeRules
+from kvplan_router.transport.interface import Transport
 from kvplan_router.transport.names import EXT_PROC_SERVICE
 from kvplan_router.transport.tls import ReloadingCertificate
 from tests.router_script import Script
@@ -32,9 +33,28 @@ def pick() -> Pick:
     return Pick(("10.0.0.1:80",), {}, Outcome.COLD, Ticket(SlotAccount("a-0"), 1, "chat"))
 
 
+@pytest.fixture(params=["aio", "native"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which transport; both pass the same tests."""
+    if request.param == "native":
+        pytest.importorskip("kvplan_router_native", reason="the extension is not built")
+    name: str = request.param
+    return name
+
+
+def opened_transport(kind: str, script: Script, pair: Path | None) -> Transport:
+    if kind == "native":
+        from kvplan_router.transport.native import NativeListener, NativeTransport
+
+        return NativeTransport(script, NativeListener("127.0.0.1:0", pair, pair), ExchangeRules())
+    credentials = ReloadingCertificate(pair, pair).credentials() if pair else None
+    return AioTransport(script, Listener("127.0.0.1:0", credentials), ExchangeRules())
+
+
 @asynccontextmanager
-async def serving(script: Script, credentials: grpc.ServerCredentials | None = None) -> AsyncIterator[AioTransport]:
-    transport = AioTransport(script, Listener("127.0.0.1:0", credentials), ExchangeRules())
+async def serving(kind: str, script: Script, pair: Path | None = None) -> AsyncIterator[Transport]:
+    """A transport; ``pair`` holds its certificate and key."""
+    transport = opened_transport(kind, script, pair)
     await transport.start()
     await transport.set_serving(True)
     yield transport
@@ -42,7 +62,7 @@ async def serving(script: Script, credentials: grpc.ServerCredentials | None = N
 
 
 @asynccontextmanager
-async def channel(transport: AioTransport) -> AsyncIterator[grpc.aio.Channel]:
+async def channel(transport: Transport) -> AsyncIterator[grpc.aio.Channel]:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{transport.port}") as opened:
         yield opened
 
@@ -56,8 +76,8 @@ def head() -> ext_proc.ProcessingRequest:
     return ext_proc.ProcessingRequest(request_headers=ext_proc.HttpHeaders())
 
 
-async def test_every_name_follows_readiness_but_liveness() -> None:
-    async with serving(Script([])) as transport, channel(transport) as opened:
+async def test_every_name_follows_readiness_but_liveness(kind: str) -> None:
+    async with serving(kind, Script([])) as transport, channel(transport) as opened:
         assert await health(opened, *FOLLOW, "liveness") == [SERVING] * 4
         await transport.set_serving(False)
         assert await health(opened, *FOLLOW, "liveness") == [NOT_SERVING] * 3 + [SERVING]
@@ -65,9 +85,9 @@ async def test_every_name_follows_readiness_but_liveness() -> None:
             await health(opened, "somebody else")
 
 
-async def test_a_drain_tells_who_watches_still_serves_and_lets_go_of_what_is_held() -> None:
+async def test_a_drain_tells_who_watches_still_serves_and_lets_go_of_what_is_held(kind: str) -> None:
     script = Script([pick(), pick()])
-    async with serving(script) as transport, channel(transport) as opened:
+    async with serving(kind, script) as transport, channel(transport) as opened:
         stub = ext_proc_grpc.ExternalProcessorStub(opened)
         held = stub.Process()
         await held.write(head())
@@ -84,10 +104,10 @@ async def test_a_drain_tells_who_watches_still_serves_and_lets_go_of_what_is_hel
     assert len(script.finished) == 2
 
 
-async def test_a_waiting_request_is_answered_when_there_is_room_and_at_its_deadline() -> None:
+async def test_a_waiting_request_is_answered_when_there_is_room_and_at_its_deadline(kind: str) -> None:
     first, second = (Wait(name, time.monotonic() + 0.3) for name in ("first", "second"))
     script = Script([first, second])
-    async with serving(script) as transport, channel(transport) as opened:
+    async with serving(kind, script) as transport, channel(transport) as opened:
         stub = ext_proc_grpc.ExternalProcessorStub(opened)
         calls = [stub.Process(), stub.Process()]
         for call in calls:
@@ -102,9 +122,9 @@ async def test_a_waiting_request_is_answered_when_there_is_room_and_at_its_deadl
     assert len(script.looked) == 2
 
 
-async def test_a_client_that_leaves_gives_everything_back() -> None:
+async def test_a_client_that_leaves_gives_everything_back(kind: str) -> None:
     script = Script([pick(), Wait("w", time.monotonic() + 60)])
-    async with serving(script) as transport, channel(transport) as opened:
+    async with serving(kind, script) as transport, channel(transport) as opened:
         stub = ext_proc_grpc.ExternalProcessorStub(opened)
         for _ in range(2):
             call = stub.Process()
@@ -121,7 +141,7 @@ def replace(certificate: Path, issued: Path) -> None:
     certificate.write_bytes(issued.read_bytes())
 
 
-async def reached(transport: AioTransport, authority: Authority) -> bool:
+async def reached(transport: Transport, authority: Authority) -> bool:
     trusted = grpc.ssl_channel_credentials(authority.certificate.read_bytes())
     async with grpc.aio.secure_channel(f"localhost:{transport.port}", trusted) as opened:
         try:
@@ -131,12 +151,13 @@ async def reached(transport: AioTransport, authority: Authority) -> bool:
     return True
 
 
-async def test_a_new_certificate_is_used_from_the_next_connection_and_a_torn_one_never(tmp_path: Path) -> None:
+async def test_a_new_certificate_is_used_from_the_next_connection_and_a_torn_one_never(
+    kind: str, tmp_path: Path
+) -> None:
     old, new = Authority(tmp_path / "old"), Authority(tmp_path / "new")
     pair = tmp_path / "tls.pem"
     replace(pair, old.server("router"))
-    credentials = ReloadingCertificate(pair, pair).credentials()
-    async with serving(Script([]), credentials) as transport:
+    async with serving(kind, Script([]), pair) as transport:
         assert (await reached(transport, old), await reached(transport, new)) == (True, False)
         pair.write_text("half a certificate")
         assert await reached(transport, old)

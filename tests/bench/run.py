@@ -1,6 +1,6 @@
 """All benchmarks, as Markdown: `python -m tests.bench.run [--write FILE] [SECTION …]`.
 
-Sections: solver, newsvendor, cacheroute. With ``--write`` the whole file is replaced at the end, so an
+Sections: solver, newsvendor, cacheroute, router. With ``--write`` the whole file is replaced at the end, so an
 interrupted run leaves the old one.
 """
 
@@ -8,13 +8,14 @@ import argparse
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.bench import bench_cacheroute, bench_newsvendor, bench_solver
+from tests.bench import bench_cacheroute, bench_newsvendor, bench_router, bench_solver
 from tests.bench.report import machine
 
 SECTIONS = {
     "solver": ("Solver", bench_solver.section),
     "newsvendor": ("Closed form of one class", bench_newsvendor.section),
     "cacheroute": ("CacheRoute", bench_cacheroute.section),
+    "router": ("Router", bench_router.section),
 }
 
 HEAD = """# Benchmarks

@@ -41,7 +41,7 @@ LATER = st.lists(
 
 
 def final(number: int) -> Decision:
-    ticket = Ticket(SlotAccount("a-0"), 1, "chat")
+    ticket = Ticket(SlotAccount("a-0"), 1, "chat", 0.0)
     pick = Pick(("10.0.0.1:80",), {}, Outcome.COLD, ticket)
     choices: list[Decision] = [pick, PassThrough({}, ticket), Shed(429, 1, "no"), Wait(ticket, 2.0)]
     return choices[number]

@@ -32,7 +32,7 @@ NOW = 12.5
 
 
 def ticket() -> Ticket:
-    return Ticket(SlotAccount("tp1-0"), 100, "chat")
+    return Ticket(SlotAccount("tp1-0"), 100, "chat", NOW)
 
 
 def pick() -> Pick:
@@ -168,6 +168,7 @@ def test_a_request_is_finished_once_however_often_it_is_closed() -> None:
     for _ in range(3):
         subject.close()
     assert len(script.finished) == 1
+    assert script.ended == [NOW]
 
 
 def test_who_really_served_is_passed_on_from_headers_and_trailers() -> None:

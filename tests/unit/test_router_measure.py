@@ -3,6 +3,8 @@
 from itertools import pairwise
 from random import Random
 
+import pytest
+
 from kvplan_router.core.decide import Router
 from kvplan_router.core.histogram import Histogram
 from kvplan_router.core.measure import ClassMeter
@@ -42,6 +44,15 @@ def test_gaps_between_arrivals_are_counted_on_the_fleets_grid() -> None:
     for now in (5.0, 5.0005, 6.0, 9.0):
         made.decide(request(now=now))
     assert made.measurements().classes["chat"].interarrival_seconds.counts == (1, 1, 1)
+
+
+def test_latencies_run_from_the_arrival_to_an_end_that_was_seen_on_the_fleets_grid() -> None:
+    made = router(document(grids={"latencyMilliseconds": [100, 2_000]}))
+    for now in (5.05, 6.0, 9.0, None):
+        made.finish(picked(made.decide(request(now=5.0))).ticket, now=now)
+    latency = made.measurements().classes["chat"].latency_seconds
+    assert (latency.bounds, latency.counts) == ((0.1, 2.0), (1, 1, 1))
+    assert latency.total == pytest.approx(0.05 + 1.0 + 4.0)
 
 
 def test_a_clock_that_steps_back_counts_as_no_gap() -> None:

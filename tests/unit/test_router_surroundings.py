@@ -61,8 +61,8 @@ def test_envoy_is_told_of_every_place_it_can_reach_and_what_it_may_do_with_it() 
     [
         (Readiness(), None),
         (Readiness(pods=frozenset({"u0", "u3"})), {"a-0", "a-3"}),
-        (Readiness(addresses=frozenset({"10.0.0.1:8000"})), {"a-0"}),
-        (Readiness(frozenset({"u3"}), frozenset({"10.0.0.1:8000"})), set()),
+        (Readiness(silent=frozenset({"10.0.0.1:8000"})), {p.slot for p in PLACES} - {"a-0"}),
+        (Readiness(frozenset({"u0", "u3"}), frozenset({"10.0.0.1:8000"})), {"a-3"}),
     ],
     ids=["nobody says", "the cluster says", "a probe says", "both must agree"],
 )
@@ -169,7 +169,7 @@ def test_requests_whose_streams_ended_end_when_their_engine_holds_fewer_the_olde
     script = Script([])
     estimate = EstimatedEnds(script, lambda: now[0])
     account = SlotAccount("a-0")
-    tickets = [Ticket(account, 100, "chat") for _ in range(4)]
+    tickets = [Ticket(account, 100, "chat", 0.0) for _ in range(4)]
     for moment, ticket in enumerate(tickets):
         now[0] = float(moment)
         estimate.finish(ticket)
@@ -181,13 +181,14 @@ def test_requests_whose_streams_ended_end_when_their_engine_holds_fewer_the_olde
     now[0] = LONGEST_SECONDS + 10
     estimate.reading({}, asked=now[0])
     assert [ticket for ticket, _ in script.finished] == tickets
+    assert set(script.ended) == {None}  # nobody saw when
 
 
 def test_a_request_whose_tokens_were_seen_has_ended() -> None:
     script = Script([])
-    ticket = Ticket(SlotAccount("a-0"), 100, "chat")
-    EstimatedEnds(script, lambda: 0.0).finish(ticket, Usage(1, 2))
-    assert script.finished == [(ticket, Usage(1, 2))]
+    ticket = Ticket(SlotAccount("a-0"), 100, "chat", 0.0)
+    EstimatedEnds(script, lambda: 0.0).finish(ticket, Usage(1, 2), 3.0)
+    assert (script.finished, script.ended) == ([(ticket, Usage(1, 2))], [3.0])
 
 
 # ---- metrics
