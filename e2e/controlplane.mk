@@ -1,5 +1,5 @@
 # A real control plane (e2e/README.md). Included by the Makefile, which sets BIN and has the target `setup`.
-.PHONY: controlplane gitops-tools cluster e2e e2e-smoke e2e-slow e2e-gitops e2e-vllm
+.PHONY: controlplane gitops-tools cluster e2e e2e-smoke e2e-slow e2e-gitops e2e-vllm scale
 
 E2E := e2e/tests e2e/crds e2e/contract e2e/operator e2e/router e2e/install e2e/loop
 
@@ -20,6 +20,9 @@ e2e-smoke: controlplane ## A few of them, which stand for the others
 
 e2e-slow: controlplane gitops-tools ## Those that take minutes each: rest, scale, re-partition under fire, Flux, helm
 	@$(BIN)/pytest -m slow $(E2E) e2e/gitops
+
+scale: controlplane ## What 200 fleets and 2,000 pods cost the operator; prints figures
+	@$(BIN)/python -m e2e.operator.scale $(SCALE_FLAGS)
 
 e2e-gitops: controlplane gitops-tools ## A fleet in git, kept by real Flux
 	@$(BIN)/pytest -m "not slow" e2e/gitops

@@ -147,6 +147,12 @@ class _Seen:
     def pods_and_nodes(self) -> tuple[tuple[Object, ...], tuple[Object, ...]]:
         return (), self.nodes
 
+    def other_sets(self, _: ServingFleet) -> tuple[Object, ...]:
+        return ()
+
+    def unreadable(self, _: tuple[str, str]) -> None:
+        """Every fleet parses."""
+
     async def view(self, _fleet: ServingFleet, _classes: tuple[RequestClass, ...]) -> ClusterView:
         config_maps = {item["metadata"]["name"]: item for item in self.store.of(CONFIG_MAPS)}
         own = tuple(item for item in self.store.of(DEPLOYMENTS) if FLEET_LABEL in labels_of(item))

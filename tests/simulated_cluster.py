@@ -19,6 +19,7 @@ from kvplan_operator.act.commands import (
     CreateSet,
     DeleteConfig,
     DeleteSet,
+    KeepNotes,
     ScaleSet,
     StartDrain,
     StopDrain,
@@ -27,7 +28,7 @@ from kvplan_operator.act.ledger import ledger
 from kvplan_operator.act.rollout import RolloutStep, plan_rollout
 from kvplan_operator.act.world import RolloutRules
 from kvplan_operator.api.fleet import ServingFleet
-from kvplan_operator.api.labels import DRAINING_ANNOTATION, SET_LABEL
+from kvplan_operator.api.labels import DRAINING_ANNOTATION, REVISION_ANNOTATION, SET_LABEL
 from kvplan_operator.api.request_class import RequestClass
 from kvplan_operator.api.routing_plan import RoutingPlan
 from kvplan_operator.model.pods import requested_gpus
@@ -140,6 +141,14 @@ class SimulatedCluster:
         """Specs of all sets by name."""
         return {name: copy.deepcopy(item["spec"]) for name, item in self.sets.items()}
 
+    def edit(self, name: str) -> None:
+        """A person changes the pod template of a set; its controller replaces the pods without asking anybody."""
+        item = self.sets[name]
+        item["spec"]["template"]["spec"]["priorityClassName"] = "by-hand"
+        revision = int(item["metadata"]["annotations"][REVISION_ANNOTATION]) + 1
+        item["metadata"]["annotations"][REVISION_ANNOTATION] = str(revision)
+        self._touch(item)
+
     def evict(self, name: str) -> None:
         """A person deletes a pod."""
         self._terminate(self.pods[name])
@@ -158,12 +167,10 @@ class SimulatedCluster:
             case CreateSet():
                 return self._create(command)
             case ScaleSet():
-                item = self.sets.get(command.on.name)
-                if item is None or item["metadata"]["resourceVersion"] != command.on.resource_version:
-                    return False
-                if command.leaving is not None and not self._stays(command.leaving.uid):
-                    return False
-                item["spec"]["replicas"] = command.replicas
+                return self._scale(command)
+            case KeepNotes():
+                item = self.sets[command.on.name]
+                item["metadata"]["annotations"] |= command.notes
                 self._touch(item)
             case StartDrain() | StopDrain():
                 pod = self.pods.get(command.pod.name)
@@ -183,7 +190,19 @@ class SimulatedCluster:
         item = copy.deepcopy(dict(command.target.manifest))
         item["spec"]["replicas"] = command.replicas
         item["metadata"]["uid"] = self._next("d")
+        item["metadata"]["annotations"][REVISION_ANNOTATION] = "1"
         self.sets[command.target.name] = item
+        self._touch(item)
+        return True
+
+    def _scale(self, command: ScaleSet) -> bool:
+        item = self.sets.get(command.on.name)
+        if item is None or item["metadata"]["resourceVersion"] != command.on.resource_version:
+            return False
+        if command.leaving is not None and not self._stays(command.leaving.uid):
+            return False
+        item["spec"]["replicas"] = command.replicas
+        item["metadata"]["annotations"] |= command.notes
         self._touch(item)
         return True
 

@@ -21,6 +21,10 @@ from e2e.harness.readiness import answers, until
 
 SAMPLE = Path(__file__).with_name("samples") / "fleet.yaml"
 FLEET = "chat"
+SHORT_LEASE = {"LEASE_DURATION_SECONDS": "6", "LEASE_RENEW_SECONDS": "4", "LEASE_RETRY_SECONDS": "0.5"}
+"""For tests of who leads: a standby takes over within seconds."""
+LONG_LEASE = {"LEASE_DURATION_SECONDS": "300", "LEASE_RENEW_SECONDS": "200", "LEASE_RETRY_SECONDS": "2"}
+"""For tests where nobody can renew a Lease for a while, and who leads is not the question."""
 _AGENTS = ("kvplan", "kopf")
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
@@ -34,12 +38,14 @@ class Write:
         resource: plural, with the subresource after a slash.
         name: of the object.
         code: of the answer.
+        user: who wrote.
     """
 
     verb: str
     resource: str
     name: str
     code: int
+    user: str
 
 
 class Operator:
@@ -78,6 +84,10 @@ class Operator:
         if load:
             template = next(item for item in documents if item["kind"] == "PodTemplate")
             template["template"]["metadata"]["annotations"] = {"bed.kvplan.dev/load": load}
+        self.apply(*documents)
+
+    def apply(self, *documents: dict[str, Any]) -> None:
+        """Apply objects in its namespace."""
         self.cluster.kubectl.apply(*documents, options=[self._place])
 
     def get(self, *what: str) -> dict[str, Any]:
@@ -137,7 +147,8 @@ class Operator:
                 own = entry.get("userAgent", "").startswith(_AGENTS) and target.get("namespace") == self.namespace
                 if own and entry["verb"] in _WRITES and target["resource"] != "leases":
                     resource = "/".join(filter(None, (target["resource"], target.get("subresource"))))
-                    yield Write(entry["verb"], resource, target.get("name", ""), entry["responseStatus"]["code"])
+                    code, user = entry["responseStatus"]["code"], entry["user"]["username"]
+                    yield Write(entry["verb"], resource, target.get("name", ""), code, user)
 
     def audit_position(self) -> int:
         """The end of the audit log now."""

@@ -98,7 +98,7 @@ class Certificate:
 
 
 def certify(
-    instance: Instance, result: Result, *, tolerance: float = 1e-6, gap_target: float | None = None
+    instance: Instance, result: Result, *, tolerance: float = 1e-6, gap_target: float | None = None, drift: float = 0.0
 ) -> Certificate:
     """Check a result.
 
@@ -107,13 +107,16 @@ def certify(
         result: any result, trusted in nothing.
         tolerance: relative slack of every comparison (rounding of shares needs more than a solver does).
         gap_target: if given, a result with status Optimal must have at most this gap.
+        drift: share of the KV memory by which (6e) may be exceeded, for a result that was made before the rates were
+            measured anew; never more than the headroom κ, which is kept for that.
 
     Returns:
         A certificate with every violation found. Broken shapes end the check early.
     """
     if result.status in (Status.INFEASIBLE, Status.ERROR):
         return Certificate((Violation(Check.STATUS, "fleet", f"status is {result.status}: there is no plan to check"),))
-    checker = _Checker(instance, result, tolerance, gap_target)
+    slack = max(tolerance, min(drift, instance.headroom))
+    checker = _Checker(instance, result, tolerance, gap_target, slack)
     shape = tuple(checker.shape())
     if shape:
         return Certificate(shape)
@@ -123,9 +126,11 @@ def certify(
 class _Checker:
     """One check run; every method yields the violations of one kind."""
 
-    def __init__(self, instance: Instance, result: Result, tolerance: float, gap_target: float | None) -> None:
+    def __init__(
+        self, instance: Instance, result: Result, tolerance: float, gap_target: float | None, memory_slack: float
+    ) -> None:
         self.instance, self.result = instance, result
-        self.tolerance, self.gap_target = tolerance, gap_target
+        self.tolerance, self.gap_target, self.memory_slack = tolerance, gap_target, memory_slack
         self.constants = Coefficients(instance)
         self.class_names = [c.name for c in instance.classes]
         self.configuration_names = [k.name for k in instance.configurations]
@@ -282,7 +287,7 @@ class _Checker:
         reservation = np.array(self.result.reservation_tokens, dtype=np.float64)
         used = memory_tokens(self.instance, self.in_flight, reservation, self.result.cached)
         for k, configuration in enumerate(self.instance.configurations):
-            if self.z[k] > 0 and used[k] > configuration.kv_capacity_tokens * (1 + self.tolerance):
+            if self.z[k] > 0 and used[k] > configuration.kv_capacity_tokens * (1 + self.memory_slack):
                 message = f"{used[k]:.1f} tokens needed, {configuration.kv_capacity_tokens} there"
                 yield Violation(Check.MEMORY, configuration.name, message)
 

@@ -33,13 +33,19 @@ def deployment(args: list[str] | None = None, gpus: int = 2, **strategy: Any) ->
 
 
 def target(
-    item: dict[str, Any] | None, *, planned: bool = True, scalers: list[Any] | None = None, **fleet: Any
+    item: dict[str, Any] | None,
+    *,
+    planned: bool = True,
+    scalers: list[Any] | None = None,
+    adopted_by: str | None = None,
+    **fleet: Any,
 ) -> TargetSet:
     made = rollout_fleet(**({"configurations": [K], "engine": {"version": "0.32.0"}} | fleet))
     group = GROUP.spec.groups[0] if planned else None
     return adopted_target(
-        made, made.spec.configurations[0], group, item, plan_name=GROUP.metadata.name, autoscalers=scalers or ()
-    )
+        made, made.spec.configurations[0], group, item, plan_name=GROUP.metadata.name, autoscalers=scalers or (),
+        adopted_by=adopted_by,
+    )  # fmt: skip
 
 
 def test_only_replicas_and_the_command_line_are_written() -> None:
@@ -112,3 +118,9 @@ def test_a_surge_does_no_harm_while_no_pod_is_replaced() -> None:
     once = deployment()
     args = target(once).manifest["spec"]["template"]["spec"]["containers"][0]["args"]
     assert target(deployment(args, maxSurge=1)).replicas == 2
+
+
+def test_a_deployment_that_an_earlier_fleet_adopts_is_refused() -> None:
+    with pytest.raises(RolloutRefused, match="fleet first adopts it") as raised:
+        target(deployment(), adopted_by="first")
+    assert raised.value.refusal.reason is ConditionReason.ADOPTION_REFUSED

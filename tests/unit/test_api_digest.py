@@ -9,7 +9,7 @@ from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.api.fleet_enums import PolicyMode
 from kvplan_operator.api.fleet_operation import AcceptedPlan, PlanPolicy
 from kvplan_operator.api.manifests import parse_object
-from kvplan_operator.api.request_class import RequestClass
+from kvplan_operator.api.request_class import RequestClass, RequestClassSpec
 from kvplan_operator.api.routing_plan import RoutingPlan
 from kvplan_operator.errors import DigestError
 from kvplan_operator.plan.digest import canonical_json, check_plan_name, inputs_digest, plan_digest, plan_name
@@ -88,6 +88,13 @@ def test_a_field_that_matters_for_planning_changes_the_inputs(fleet: ServingFlee
     slower = chat.spec.model_copy(update={"priority": 11})
     assert inputs_digest(fleet.spec, {"chat": slower}) != before
     assert inputs_digest(fleet.spec, {"other": chat.spec}) != before
+
+
+def test_what_only_routers_act_on_does_not_change_the_inputs(fleet: ServingFleet, chat: RequestClass) -> None:
+    wire = chat.spec.to_wire()
+    planning = RequestClassSpec.model_validate({n: v for n, v in wire.items() if n not in {"keys", "queue", "shed"}})
+    assert planning != chat.spec
+    assert inputs_digest(fleet.spec, {"chat": planning}) == inputs_digest(fleet.spec, {"chat": chat.spec})
 
 
 def test_the_order_of_classes_does_not_change_the_inputs(fleet: ServingFleet, chat: RequestClass) -> None:

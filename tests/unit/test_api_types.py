@@ -45,6 +45,7 @@ def test_a_class_needs_only_its_promise_and_its_longest_output() -> None:
     assert spec.to_wire() == {
         "match": {"headers": [], "models": []}, "priority": 0, "slo": {"latencyMilliseconds": 1},
         "tokens": {"maxOutput": 1}, "arrivals": {}, "outputLengths": {}, "costs": {},
+        "queue": {}, "shed": "TooManyRequests",
     }  # fmt: skip
 
 

@@ -224,6 +224,11 @@ def test_table_hashed_under_another_secret_is_refused() -> None:
     assert refusal.value.reason is RefusalReason.FOREIGN_HASH
 
 
+def test_table_without_a_key_is_accepted_whatever_it_was_hashed_under() -> None:
+    index = read_index(encode_table("fleet", head(), sample(0)).index)
+    assert len(read_table(index, {}, fingerprint="ff112233445566aa")) == 0
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [

@@ -204,3 +204,24 @@ def test_a_floor_on_gpus_is_checked(solved: tuple[Instance, Result]) -> None:
     raised = dataclasses.replace(instance, min_gpus=8)
     violated = {v.check for v in certify(raised, result).violations}
     assert (Check.GPU_BUDGET in violated) is (used < 8)
+
+
+def test_rates_that_were_measured_anew_may_use_a_little_of_the_headroom_and_no_more(
+    solved: tuple[Instance, Result],
+) -> None:
+    instance, result = solved
+    used = next(k for k, groups in enumerate(result.groups) if groups)
+    (needed,) = (v for v in certify(_with_capacity(instance, used, 1), result).violations if v.check is Check.MEMORY)
+    tight = _with_capacity(instance, used, round(float(needed.message.split()[0]) / 1.03))
+    broken = [
+        Check.MEMORY in {v.check for v in certify(tight, result, drift=drift).violations} for drift in (0.0, 0.01, 0.05)
+    ]
+    assert broken == [True, True, False]
+    bare = dataclasses.replace(tight, headroom_milli=0)
+    assert certify(bare, result, drift=0.05).violations == certify(bare, result).violations
+
+
+def _with_capacity(instance: Instance, k: int, tokens: int) -> Instance:
+    configurations = list(instance.configurations)
+    configurations[k] = dataclasses.replace(configurations[k], kv_capacity_tokens=tokens)
+    return dataclasses.replace(instance, configurations=tuple(configurations))

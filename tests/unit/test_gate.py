@@ -1,5 +1,6 @@
 """The gate lets a plan through or names the first thing in its way, with numbers and a remedy."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,11 +8,11 @@ import pytest
 from kvplan_operator.api.common import ConditionStatus
 from kvplan_operator.api.conditions import ConditionReason, ConditionType
 from kvplan_operator.gate.chain import GATES, in_force, judge
-from kvplan_operator.gate.checks import change_cost
+from kvplan_operator.gate.checks import change_cost, dwelt
 from kvplan_operator.gate.gate_input import Freshness, Gain, Ground, History
 from kvplan_operator.gate.verdict import Refusal, Verdict
 from kvplan_operator.plan.choice import Standing
-from kvplan_operator.plan.diff import diff_plans
+from kvplan_operator.plan.diff import PlanDiff, diff_plans
 from tests.gating import AFTER, BEFORE, RETUNED, judged
 from tests.routing_plans import NOW, class_plan, digest_of, group, plan_of
 
@@ -57,6 +58,14 @@ CASES: dict[str, tuple[dict[str, Any], ConditionReason | None]] = {
         ConditionReason.INVENTORY_CHANGED,
     ),
     "an accepted plan may be older than a new node": ({"ground": Ground("then", "now")} | ACCEPTED, None),
+    "a change under way that stops nothing goes on though a node is lost": (
+        {"ground": Ground("then", "now", ("node b offers 0 of the 2 GPUs",)), "finishing": True} | IN_FORCE,
+        None,
+    ),
+    "a change under way stops nothing more once a node is lost": (
+        {"ground": Ground("then", "now", ("node b offers 0 of the 2 GPUs",))} | IN_FORCE,
+        ConditionReason.INVENTORY_CHANGED,
+    ),
     "a plan that people wrote names no inventory": ({"ground": Ground(None, "now")}, None),
     "an accepted plan needs its nodes": (
         {"ground": Ground("then", "now", ("node b offers 0 of the 2 GPUs",))} | ACCEPTED,
@@ -225,6 +234,21 @@ def test_cached_prefixes_are_part_of_the_cost_of_a_change() -> None:
     warm = plan_of((group("tp2", ("a", "b")),), (cached,))
     dearer = change_cost(judged(plan=warm, change=diff_plans(BEFORE, warm)))
     assert dearer - change_cost(judged()) == 2 * 4_096
+
+
+def from_nothing() -> PlanDiff:
+    """The usual change as a fleet without a group would make it."""
+    return replace(judged().change, stopped=0, kept=0)
+
+
+def test_groups_on_free_gpus_cost_nobody_work() -> None:
+    assert change_cost(judged(change=from_nothing())) == 0 < change_cost(judged())
+
+
+def test_a_fleet_without_a_group_waits_for_no_dwell() -> None:
+    young = History(NOW - 10, (), ())
+    assert dwelt(judged(change=from_nothing(), history=young)) is None
+    assert dwelt(judged(history=young)) is not None
 
 
 def test_the_plan_in_force_changes_only_with_the_verdict() -> None:

@@ -1,19 +1,14 @@
 """What the gate judges is read from objects: windows in local time, restarts, flips, load times, lost GPUs."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from kvplan_operator.api.labels import RESTARTED_ANNOTATION, SET_BACK_ANNOTATION
 from kvplan_operator.gate.gate_input import Gain
 from kvplan_operator.gate.gather import gate_input
-from kvplan_operator.gate.history import (
-    RESTARTED_ANNOTATION,
-    SET_BACK_ANNOTATION,
-    USUAL_LOAD_SECONDS,
-    history_of,
-    instants,
-    with_instant,
-)
+from kvplan_operator.gate.history import USUAL_LOAD_SECONDS, history_of, instants, with_instants
 from kvplan_operator.gate.window import window_open
 from kvplan_operator.model.instants import instant
 from kvplan_operator.model.inventory import ExcludedGpus, ExclusionReason, Inventory
@@ -95,6 +90,14 @@ def test_restarts_and_flips_are_counted_over_all_deployments() -> None:
     assert found.set_back == (instant("2030-03-17T17:40:00Z"),)
 
 
+def test_a_time_that_stands_on_two_sets_is_one_restart_and_one_that_stands_twice_on_a_set_is_two() -> None:
+    moved = deployment(restarted="2030-03-17T16:50:00Z,2030-03-17T17:00:00Z,2030-03-17T17:00:00Z")
+    going = deployment(restarted="2030-03-17T16:50:00Z")
+    cluster = ClusterView(deployments=(moved,), worker_sets=(going,))
+    found = history_of(replace(snapshot(), cluster=cluster), OLD)
+    assert found.restarts == tuple(instant(f"2030-03-17T{at}:00Z") for at in ("16:50", "17:00", "17:00"))
+
+
 def test_the_partition_stands_since_it_was_applied() -> None:
     assert history_of(snapshot(), OLD).stands_since == NOW - 5_000
     assert history_of(snapshot(), NEW).stands_since is None
@@ -108,10 +111,10 @@ def test_the_slowest_group_seen_tells_how_long_a_model_loads() -> None:
 
 
 def test_a_list_of_times_forgets_what_no_check_looks_at() -> None:
-    noted = with_instant("2030-03-17T16:00:00Z,2030-03-17T17:30:00Z,rubbish", NOW)
+    noted = with_instants("2030-03-17T16:00:00Z,2030-03-17T17:30:00Z,rubbish", (NOW,), NOW)
     assert noted == "2030-03-17T17:30:00Z,2030-03-17T17:46:40Z"
     for n in range(200):
-        noted = with_instant(noted, NOW + n)
+        noted = with_instants(noted, (NOW + n,), NOW + n)
     assert len(list(instants(noted))) == 64
     assert max(instants(noted)) == NOW + 199
 

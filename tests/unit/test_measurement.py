@@ -110,6 +110,10 @@ NO_RATE: dict[str, tuple[dict[str, Reply], str]] = {
     "the rate is NaN": (good(ROUTER_SUMS=arrivals(math.nan)), "no router counts requests of class chat"),
     "the rate is infinite": (good(ROUTER_SUMS=arrivals(math.inf)), "no router counts requests of class chat"),
     "the counter has no age": (good(COUNTED_SINCE=Answer()), "no router counts requests of class chat"),
+    "the counter is young and nobody came yet": (
+        good(ROUTER_SUMS=arrivals(0), COUNTED_SINCE=answer(({"class": "chat"}, NOW - 30))),
+        "no router counts requests of class chat",
+    ),
 }
 
 

@@ -35,6 +35,8 @@ DUE: dict[str, tuple[dict[str, Any], Trigger | None]] = {
     "other GPUs ask at once": ({"gpus": "2"}, Trigger.INVENTORY_CHANGED),
     "a plan that broke asks": ({"holds": False}, Trigger.CERTIFICATE_BROKEN),
     "a plan that just broke waits a moment": ({"holds": False, "age": 10.0}, None),
+    "a solve that failed is tried again after a moment": ({"failed": True}, Trigger.SOLVE_FAILED),
+    "a solve that just failed waits": ({"failed": True, "age": 10.0}, None),
     "the interval asks": ({"age": 300.0}, Trigger.INTERVAL),
     "a moment before the interval nothing does": ({"age": 299.0}, None),
     "a suspended fleet is not planned": ({"last": None, "suspend": True}, None),
@@ -44,7 +46,7 @@ DUE: dict[str, tuple[dict[str, Any], Trigger | None]] = {
 @pytest.mark.parametrize("sentence", DUE)
 def test_solve_due(sentence: str) -> None:
     given, trigger = DUE[sentence]
-    last = given.get("last", LastSolve(NOW - given.get("age", 60.0), "1", "1"))
+    last = given.get("last", LastSolve(NOW - given.get("age", 60.0), "1", "1", given.get("failed", False)))
     found = solve_due(
         fleet_with(suspend=given.get("suspend", False)), NOW, last, inputs_digest=given.get("inputs", "1"),
         inventory_digest=given.get("gpus", "1"), waiting_holds=given.get("holds", True),

@@ -13,6 +13,7 @@ from kvplan_operator.act.commands import (
     CreateSet,
     DeleteConfig,
     DeleteSet,
+    KeepNotes,
     ObjectRef,
     PatchAdopted,
     ScaleSet,
@@ -82,15 +83,23 @@ def test_a_set_is_created_with_the_groups_that_the_step_asks_for() -> None:
 
 def test_a_scale_is_bound_to_the_state_that_was_seen() -> None:
     server = Server()
-    run(server, ScaleSet(SET, 2, 1, "plan-1"))
+    run(server, ScaleSet(SET, 2, 1, "plan-1", notes={"seen": "now"}))
     ((_, document),) = server.written
     assert document == {
         "metadata": {
             "name": "d", "namespace": "default", "uid": "uid-d", "resourceVersion": "7",
-            "labels": {"kvplan.dev/plan": "plan-1"},
+            "labels": {"kvplan.dev/plan": "plan-1"}, "annotations": {"seen": "now"},
         },
         "spec": {"replicas": 1},
     }  # fmt: skip
+
+
+def test_notes_are_taken_over_by_the_set_that_was_seen() -> None:
+    server = Server()
+    assert run(server, KeepNotes(SET, {"seen": "now"})) == ("keep notes on Deployment d",)
+    ((verb, document),) = server.written
+    metadata = document["metadata"]
+    assert (verb, metadata["annotations"], metadata["resourceVersion"]) == ("merge", {"seen": "now"}, "7")
 
 
 def test_a_drain_marks_the_pod_that_is_to_go_and_its_end_unmarks_it() -> None:
@@ -129,6 +138,7 @@ def test_a_file_that_is_there_is_the_same_file() -> None:
 
 
 OVERTAKEN: dict[str, tuple[Command, dict[str, Any], int, str]] = {
+    "the set for the notes changed": (KeepNotes(SET, {}), {"resourceVersion": "8"}, 8, "d: it changed since"),
     "the object changed": (ScaleSet(SET, 2, 1, "p"), {"resourceVersion": "8"}, 8, "d: it changed since"),
     "the object is another one": (ScaleSet(SET, 2, 1, "p"), {"uid": "other"}, 8, "d: it is gone"),
     "the pod that was to go is gone": (

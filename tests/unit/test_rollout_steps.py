@@ -13,24 +13,12 @@ from kvplan_operator.act.rollout import RolloutStep, plan_rollout
 from kvplan_operator.act.world import RolloutRules
 from kvplan_operator.api.conditions import ConditionReason
 from kvplan_operator.api.routing_plan import RoutingPlan
-from kvplan_operator.model.snapshot import EngineState, Fact, Quality, Snapshot
+from kvplan_operator.model.snapshot import EngineState, Fact, Measured, Quality
 from tests.planning import configuration, pod, request_class
+from tests.rollout_scenes import JOINED, SPLIT, adopting, started
 from tests.rollouts import RULES, in_force, rollout_fleet, rollout_plan
+from tests.routing import router_pod
 from tests.simulated_cluster import SimulatedCluster
-
-SPLIT = rollout_plan({"tp2": ["n0", "n0", "n1", "n1"]})
-JOINED = rollout_plan({"tp2": ["n0", "n0"], "tp4": ["n1"]})
-
-
-def started(plan: RoutingPlan = SPLIT, gpus: tuple[int, ...] = (4, 4), **changes: Any) -> SimulatedCluster:
-    """A cluster with a plan in force and its table read."""
-    cluster = SimulatedCluster(rollout_fleet(1, 2, 4), gpus, random.Random(1), **changes)
-    for _ in range(3):
-        cluster.execute(cluster.look(plan, RULES).commands)
-        cluster.settle()
-    cluster.before = plan
-    cluster.in_flight = {name: type(counts)() for name, counts in cluster.in_flight.items()}
-    return cluster
 
 
 def step_to(cluster: SimulatedCluster, plan: RoutingPlan, rules: RolloutRules = RULES, **measured: Any) -> RolloutStep:
@@ -135,6 +123,26 @@ def test_of_a_silent_router(seconds: int, running: int | None, words: str) -> No
         assert step.commands == ()
     unconfirmed = step.refusal is not None and step.refusal.reason is ConditionReason.DRAIN_UNCONFIRMED
     assert unconfirmed == ("and" in words or "what" in words)
+
+
+def test_a_router_that_nobody_has_asked_yet_is_waited_for_and_is_not_silent() -> None:
+    cluster = started()
+    draining(cluster, JOINED)
+    cluster.now += 600
+    seen = cluster.snapshot()
+    pods = replace(seen.cluster, pods=(*seen.cluster.pods, router_pod("router-0")))
+    step = plan_rollout(replace(seen, cluster=pods, measured=Measured()), JOINED, cluster.index, RULES)
+    assert (step.commands, step.waiting_for, step.refusal) == ((), "router router-0 to be asked", None)
+
+
+def test_while_a_step_is_held_only_drains_that_had_begun_are_in_the_table() -> None:
+    cluster = started()
+    first = cluster.look(JOINED, RULES)
+    assert first.draining == first.begins != frozenset()
+    assert first.held.draining == frozenset()
+    cluster.execute(first.commands)
+    second = cluster.look(JOINED, RULES)
+    assert (second.held.draining, second.begins) == (first.draining, frozenset())
 
 
 def test_without_routers_the_engine_alone_is_asked() -> None:
@@ -289,33 +297,6 @@ def test_a_circle_is_broken_at_the_class_that_is_cheapest_to_lose() -> None:
 
 
 # Adopted Deployments
-
-
-def adopting(replicas: int, updated: int, **changes: Any) -> tuple[Snapshot, RoutingPlan]:
-    """A Deployment of three pods that the plan wants with other flags."""
-    k = configuration("tp2", 2, deployment="chat")
-    cluster = SimulatedCluster(rollout_fleet(configurations=[k], engine={"version": "0.32.0"}), (8,), random.Random(1))
-    container = {"name": "vllm", "args": ["--model=m"], "resources": {"limits": {"nvidia.com/gpu": "2"}}}
-    cluster.sets["chat"] = {
-        "metadata": {"name": "chat", "namespace": "default", "uid": "d", "resourceVersion": "1", "generation": 2},
-        "spec": {
-            "replicas": 3,
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
-            "template": {"spec": {"containers": [container]}},
-        },
-        "status": {"observedGeneration": 2, "updatedReplicas": updated},
-    }
-    owner = [{"kind": "ReplicaSet", "name": "chat-abc"}]
-    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    for number in range(3):
-        labels = {"pod-template-hash": "abc"}
-        metadata = {"uid": f"u{number}", "ownerReferences": owner}
-        cluster.pods[f"chat-{number}"] = pod(f"chat-{number}", "n0", 2, labels=labels, metadata=metadata) | {
-            "status": ready
-        }
-    plan = rollout_plan({"tp2": ["?"] * replicas}, deployments={"tp2": "chat"}, flags={"tp2": {"max-num-seqs": "8"}})
-    snapshot = cluster.snapshot()
-    return replace(snapshot, cluster=replace(snapshot.cluster, **changes)), plan
 
 
 def test_an_adopted_deployment_is_patched_and_left_to_roll() -> None:

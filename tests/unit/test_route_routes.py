@@ -34,8 +34,11 @@ def test_routes_when(before: list[dict[str, Any]], serving: dict[str, int], expe
     assert effective_routes(NEW, before, serving, {"tp1": 1, "tp2": 3}) == expected
 
 
-def test_groups_that_the_plan_keeps_for_other_classes_are_not_borrowed() -> None:
-    assert effective_routes([route("tp2", 1000)], OLD, {"tp4": 1}, {"tp2": 1, "tp4": 1}) == [route("tp2", 1000)]
+def test_a_class_stays_where_it_was_until_its_own_groups_serve_though_the_plan_keeps_those_for_others() -> None:
+    wanted, own = {"tp2": 2, "tp4": 1}, [route("tp2", 1000)]
+    assert effective_routes(own, OLD, {"tp4": 1}, wanted) == OLD
+    assert effective_routes(own, OLD, {"tp2": 1, "tp4": 1}, wanted) == [route("tp2", 500), route("tp4", 500, 48)]
+    assert effective_routes(own, OLD, {"tp2": 2, "tp4": 1}, wanted) == own
 
 
 def test_what_is_rejected_stays_rejected() -> None:

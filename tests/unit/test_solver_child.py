@@ -1,6 +1,7 @@
 """Solver processes: the same plan as in-process, and none that outlives its purpose."""
 
 import asyncio
+import errno
 import os
 import select
 import signal
@@ -15,6 +16,7 @@ import pytest
 from kvplan_operator.metrics import SolveOutcome
 from kvplan_operator.plan.planner import make_plan, solver_options
 from kvplan_operator.reconcile.solver_child import Solved, Solvers
+from kvplan_operator.reconcile.solver_process import ForkServer
 from tests.planning import fleet, inputs, inventory, request_class
 
 T = TypeVar("T")
@@ -235,3 +237,15 @@ def test_a_controller_that_dies_takes_server_and_children_along(number: signal.S
         controller.send_signal(number)
     assert gone(child)
     assert gone(server)
+
+
+def test_a_process_that_cannot_be_started_is_a_failed_solve(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(ForkServer, "fork", refuse)
+    found = solve()
+    assert (found.outcome, found.message) == (
+        SolveOutcome.FAILED,
+        "no solver process can be started: Too many open files",
+    )

@@ -109,7 +109,8 @@ READY: dict[str, tuple[dict[str, Any], tuple[str, Reason], Reason | None, Reason
         {"plans": "old", "groups": STARTING}, ("False", Reason.ROLLING_OUT), None, None),
     "a table that is not acknowledged is not ready": (
         {"plans": "old", "observed": NO_TABLE}, ("False", Reason.TABLE_PENDING), None, None),
-    "a fight over fields stalls": ({"refusal": FIGHT}, ("True", Reason.AS_PLANNED), None, Reason.FOREIGN_WRITER),
+    "a fight over fields stalls and is not ready": (
+        {"refusal": FIGHT}, ("False", Reason.FOREIGN_WRITER), None, Reason.FOREIGN_WRITER),
     "Auto without any plan says why": (
         {"plans": "none", "observed": NO_RATES}, ("False", Reason.RATES_UNAVAILABLE), None, None),
     "a plan that runs stays ready without rates": (

@@ -164,6 +164,58 @@ def test_a_router_finds_the_planned_home_of_a_key() -> None:
     assert found.destinations == made.keys.home(key)
 
 
+HEADER_RULES = [
+    {"kind": "header", "name": "x-gateway-inference-fairness-id"},
+    {"kind": "header", "name": "x-tenant-id"},
+]
+FIELD_RULES = [{"kind": "field", "name": "prompt_cache_key"}, {"kind": "field", "name": "user"}]
+OWN_RULES = {"rules": [{"header": "x-project"}, {"jsonField": "session"}, {"prefixBytes": 2048}]}
+ROUTED: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    "a class that states nothing": (
+        {}, {},
+        {
+            "keyRules": HEADER_RULES + FIELD_RULES,
+            "queue": {"maxLength": 40, "deadlineMilliseconds": 10_000},
+            "shed": "429",
+        },
+    ),
+    "a fleet without headers": ({}, {"keyHeaders": []}, {"keyRules": FIELD_RULES}),
+    "key rules of its own": (
+        {"keys": OWN_RULES}, {},
+        {
+            "keyRules": [
+                {"kind": "header", "name": "x-project"},
+                {"kind": "field", "name": "session"},
+                {"kind": "prefix", "bytes": 2048},
+            ]
+        },
+    ),
+    "no queue": ({"queue": {"maxLength": 0}}, {}, {"queue": {"maxLength": 0, "deadlineMilliseconds": 10_000}}),
+    "a short wait": (
+        {"queue": {"deadlineMilliseconds": 5}}, {}, {"queue": {"maxLength": 40, "deadlineMilliseconds": 5}},
+    ),
+    "other groups": ({"shed": "Other"}, {}, {"shed": "other"}),
+    "a latency target of a day": (
+        {"slo": {"latencyMilliseconds": 86_400_000}}, {},
+        {"queue": {"maxLength": 345_600, "deadlineMilliseconds": 3_600_000}},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("spec", "routing", "expected"), ROUTED.values(), ids=ROUTED.keys())
+def test_the_index_tells_routers_of(spec: dict[str, Any], routing: dict[str, Any], expected: dict[str, Any]) -> None:
+    classes = (request_class("chat", **spec),)
+    planned = plan(inputs(fleet=fleet(routing=routing), classes=classes))
+    (found,) = read_index(made_table(planned, []).encoded.index).document["classes"]
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_rows_are_hashed_under_the_first_rule_of_their_class() -> None:
+    planned = plan(inputs(classes=(request_class("chat", keys={"rules": [{"prefixBytes": 64}]}),)))
+    (rate,) = hashed([row()], planned.problem, SECRET)
+    assert rate.key == key_hash(SECRET, "chat", "prefix:64", "tenant-0")
+
+
 def test_classes_are_in_match_order_with_one_entry_per_model() -> None:
     classes = (
         request_class("chat", match={"models": ["a", "b"], "headers": [{"name": "x", "exact": "1"}]}),

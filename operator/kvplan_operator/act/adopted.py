@@ -2,7 +2,7 @@
 
 Inputs: the fleet, one configuration, what the plan wants of it, the Deployment as it is, the autoscalers. Output: a
 ``TargetSet`` whose manifest holds replicas, the engine's command line and kvplan's labels, for server-side apply.
-Refused: a Deployment that is missing, that two configurations share, whose pods ask for other GPUs than the
+Refused: a Deployment that is missing, that two configurations or fleets share, whose pods ask for other GPUs than the
 configuration has, or whose rolling update would wait for a GPU that nobody frees. Replicas that an autoscaler owns are
 left alone. Placement is up to the scheduler here, and losslessness to preStop and --shutdown-timeout. Pure.
 """
@@ -35,6 +35,7 @@ def adopted_target(
     plan_name: str,
     autoscalers: Iterable[Object],
     seen_version: str | None = None,
+    adopted_by: str | None = None,
 ) -> TargetSet:
     """What a plan wants of an adopted Deployment.
 
@@ -46,13 +47,14 @@ def adopted_target(
         plan_name: for the label.
         autoscalers: of the namespace.
         seen_version: of vLLM, as its engines say.
+        adopted_by: another fleet that comes first and adopts it too.
 
     Raises:
         RolloutRefused: see above.
     """
     name = str(configuration.deployment)
     subject = f"Deployment {fleet.metadata.namespace}/{name}"
-    _check_alone(fleet, name, subject)
+    _check_alone(fleet, name, subject, adopted_by)
     if deployment is None:
         raise refused(
             ConditionReason.ADOPTION_REFUSED,
@@ -92,7 +94,13 @@ def autoscaled(name: str, autoscalers: Iterable[Object]) -> bool:
     return any(target.get("kind") == "Deployment" and target.get("name") == name for target in targets)
 
 
-def _check_alone(fleet: ServingFleet, name: str, subject: str) -> None:
+def _check_alone(fleet: ServingFleet, name: str, subject: str, adopted_by: str | None) -> None:
+    if adopted_by is not None:
+        raise refused(
+            ConditionReason.ADOPTION_REFUSED,
+            f"{subject}: fleet {adopted_by} adopts it, and of several fleets the first by name has it: name another "
+            "Deployment here",
+        )
     users = Counter(k.deployment for k in fleet.spec.configurations)
     if users[name] > 1:
         names = ", ".join(k.name for k in fleet.spec.configurations if k.deployment == name)

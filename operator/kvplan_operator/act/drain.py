@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kvplan_operator.act.observed_groups import ObservedGroup
-from kvplan_operator.model.pods import Object
-from kvplan_operator.model.snapshot import EngineState, Fact, Quality, RouterState
+from kvplan_operator.model.pods import Object, name_of
+from kvplan_operator.model.router_sight import live_routers
+from kvplan_operator.model.snapshot import EngineState, Fact, Quality, RouterState, Snapshot
 
 
 class DrainState(StrEnum):
@@ -46,6 +47,7 @@ class Witnesses:
         engines: what each engine says, by pod uid.
         now: seconds since the epoch.
         timeout_seconds: after which requests that are left are no longer waited for.
+        unasked: live routers that nobody has asked yet: new ones, or all of them after a start.
     """
 
     index: Object | None
@@ -53,12 +55,23 @@ class Witnesses:
     engines: Mapping[str, Fact[EngineState]]
     now: float
     timeout_seconds: int
+    unasked: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, index: Object | None, timeout_seconds: int) -> "Witnesses":
+        """Everybody who is there, whether or not the measurements tell of them."""
+        measured, fleet = snapshot.measured, snapshot.fleet
+        present = {name_of(pod) for pod in live_routers(fleet, snapshot.cluster.pods)}
+        unasked = sorted({*present, *fleet.spec.routing.routers.urls} - set(measured.routers))
+        return cls(index, measured.routers, measured.engines, snapshot.now, timeout_seconds, tuple(unasked))
 
     def look(self, group: ObservedGroup) -> Drain:
         """How far the drain of a group is."""
         late = self.now - (group.draining_since or self.now) >= self.timeout_seconds
         if self._listed(group):
             return Drain(DrainState.WAITING, f"a table without {group.slot}")
+        if self.unasked:  # this is over with the next measurement, and is no router's silence
+            return Drain(DrainState.WAITING, f"router {self.unasked[0]} to be asked")
         silent = self._silent()
         if silent and not late:
             return Drain(DrainState.WAITING, f"router {silent[0]} to have the table")

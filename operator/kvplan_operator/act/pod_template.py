@@ -17,7 +17,7 @@ from kvplan_operator.act.refusals import refused
 from kvplan_operator.api.conditions import ConditionReason
 from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.api.fleet_enums import WriteMode
-from kvplan_operator.model.pods import TEMPLATE_HASH_LABEL, Object, part, parts
+from kvplan_operator.model.pods import TEMPLATE_HASH_LABEL, Object, part, parts, requested_gpus
 
 PRE_STOP_SECONDS = 15
 """Time for every router to learn that the pod goes; a table is seen within 2 s."""
@@ -81,6 +81,7 @@ def engine_template(
     template["metadata"] = _metadata(template["metadata"], labels, config_map)
     engine.update(_command(engine, fleet, flags, config_map, subject))
     engine["resources"] = _resources(engine, fleet.spec.nodes.gpu_resource, gpus)
+    _check_gpus(template, fleet.spec.nodes.gpu_resource, gpus, subject)
     _serve_and_end_well(template["spec"], engine, flags)
     _place(template["spec"], fleet, nodes)
     if config_map is not None:
@@ -120,6 +121,17 @@ def _resources(engine: Object, resource: str, gpus: int) -> dict[str, Any]:
     for kind in ("requests", "limits"):
         resources[kind] = dict(part(resources, kind)) | {resource: str(gpus)}
     return resources
+
+
+def _check_gpus(template: Object, resource: str, gpus: int, subject: str) -> None:
+    """The pod holds what the plan counts for it, and no container beside the engine asks for more."""
+    held = requested_gpus(template, resource)
+    if held != gpus:
+        raise refused(
+            ConditionReason.TEMPLATE_REFUSED,
+            f"{subject}: its pods would hold {held} {resource}, and the plan gives {gpus} to the engine: take "
+            f"{resource} out of the requests and limits of all other containers, init containers included",
+        )
 
 
 def _serve_and_end_well(spec: dict[str, Any], engine: dict[str, Any], flags: Mapping[str, str]) -> None:

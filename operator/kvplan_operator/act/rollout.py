@@ -7,7 +7,7 @@ Called again after every change it continues wherever things stand: it remembers
 changed plan, a lost node or a pod that a person deleted are ordinary inputs. At rest it gives no commands. Pure.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kvplan_operator.act.commands import Command, PatchAdopted, StartDrain
 from kvplan_operator.act.observed_groups import ObservedGroup
@@ -18,6 +18,7 @@ from kvplan_operator.act.world import RolloutRules, World, look
 from kvplan_operator.api.conditions import ConditionReason
 from kvplan_operator.api.routing_plan import RoutingPlan
 from kvplan_operator.gate.verdict import Refusal
+from kvplan_operator.model.inventory import Inventory
 from kvplan_operator.model.pods import Object
 from kvplan_operator.model.snapshot import Snapshot
 
@@ -28,23 +29,27 @@ class RolloutStep:
 
     Attributes:
         commands: in order; empty at rest and while something is waited for.
-        draining: slots that take no new requests.
+        draining: slots that take no new requests, ``begins`` included.
+        begins: those that the commands begin to drain.
         unlisted: uids of pods that have no slot and must not get one: they go before they could serve.
         step: groups that are as planned.
         steps: groups that are planned.
         waiting_for: what is waited for, in words; empty at rest.
         refusal: why it cannot go on; None otherwise.
+        goes_on: whether there is something to do for the plan now, or to wait for until it is done.
         complete: whether the plan is in force.
         notes: what people should know beside that.
     """
 
     commands: tuple[Command, ...] = ()
     draining: frozenset[str] = frozenset()
+    begins: frozenset[str] = frozenset()
     unlisted: frozenset[str] = frozenset()
     step: int = 0
     steps: int = 0
     waiting_for: str = ""
     refusal: Refusal | None = None
+    goes_on: bool = False
     complete: bool = False
     notes: tuple[str, ...] = ()
 
@@ -53,8 +58,20 @@ class RolloutStep:
         """Whether its commands begin to take a group away; otherwise they finish what has begun."""
         return any(isinstance(command, StartDrain | PatchAdopted) for command in self.commands)
 
+    @property
+    def finishes(self) -> bool:
+        """Whether it brings back what was stopped, or waits for that, and stops nothing else."""
+        return self.goes_on and self.refusal is None and not self.stops_groups
 
-def plan_rollout(snapshot: Snapshot, plan: RoutingPlan, index: Object | None, rules: RolloutRules) -> RolloutStep:
+    @property
+    def held(self) -> "RolloutStep":
+        """The same while its commands may not be carried out: what they would drain goes on serving."""
+        return replace(self, draining=self.draining - self.begins, begins=frozenset())
+
+
+def plan_rollout(
+    snapshot: Snapshot, plan: RoutingPlan, index: Object | None, rules: RolloutRules, inventory: Inventory | None = None
+) -> RolloutStep:
     """The next step of putting a plan in force.
 
     Args:
@@ -62,32 +79,40 @@ def plan_rollout(snapshot: Snapshot, plan: RoutingPlan, index: Object | None, ru
         plan: to put in force.
         index: the published index document; None where no table is published.
         rules: of the fleet's rollout.
+        inventory: of the snapshot; None reads it off the objects.
     """
     try:
-        world = look(snapshot, plan, index, rules)
+        world = look(snapshot, plan, index, rules, inventory)
         notes = _notes(world)
     except RolloutRefused as error:
         return RolloutStep(refusal=error.refusal)
     outcome = next((found for rule in RULES if (found := rule(world)) is not None), None)
     step, steps = _progress(world)
     found = outcome or Outcome(waiting_for="" if step == steps else "nodes that take no new groups now")
-    going = _going(world, found.commands)
+    drained = _drained(found.commands)
+    going = _going(world, drained)
     return RolloutStep(
         commands=found.commands,
         draining=frozenset(group.slot for group in going if group.slot is not None),
+        begins=frozenset(group.slot for group in going if group.slot is not None and group.uid in drained),
         unlisted=frozenset(group.uid for group in going if group.slot is None),
         step=step,
         steps=steps,
         waiting_for=found.waiting_for,
         refusal=found.refusal,
+        goes_on=outcome is not None,
         complete=outcome is None and step == steps,
         notes=notes,
     )
 
 
-def _going(world: World, commands: tuple[Command, ...]) -> tuple[ObservedGroup, ...]:
+def _drained(commands: tuple[Command, ...]) -> frozenset[str]:
+    """Identities of the groups that commands begin to drain."""
+    return frozenset(command.pod.uid for command in commands if isinstance(command, StartDrain))
+
+
+def _going(world: World, drained: frozenset[str]) -> tuple[ObservedGroup, ...]:
     """Groups that are on their way out, or are drained as of now."""
-    drained = {command.pod.uid for command in commands if isinstance(command, StartDrain)}
     groups = (group for seen in world.sets.values() for group in seen.groups)
     return tuple(group for group in groups if group.uid in drained or world.goes(group))
 

@@ -70,6 +70,7 @@ def _adopted(snapshot: Snapshot, plan: RoutingPlan, configuration: Configuration
         plan_name=plan.metadata.name,
         autoscalers=snapshot.cluster.autoscalers,
         seen_version=_seen_version(snapshot, configuration.name),
+        adopted_by=snapshot.cluster.adopted_elsewhere.get(str(configuration.deployment)),
     )
 
 

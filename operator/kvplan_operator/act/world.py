@@ -16,6 +16,7 @@ from kvplan_operator.act.floor import Floor, class_weights, plan_in_force
 from kvplan_operator.act.ledger import Ledger, ledger
 from kvplan_operator.act.observed_groups import ObservedGroup, ObservedSet
 from kvplan_operator.act.observed_sets import observed_sets
+from kvplan_operator.act.promises import promised_elsewhere
 from kvplan_operator.act.targets import target_sets
 from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.api.routing_plan import RoutingPlan
@@ -81,10 +82,12 @@ class World:
 
     @cached_property
     def ledger(self) -> Ledger:
-        """GPUs by node, groups that were asked for and are not bound yet included."""
+        """GPUs by node, groups of all fleets that were asked for and are not bound yet included."""
         promised = [seen.footprint for seen in self.sets.values() for _ in range(seen.promised)]
-        cluster = self.snapshot.cluster
-        return ledger(cluster.nodes, cluster.pods, self.snapshot.fleet.spec.nodes.gpu_resource, promised)
+        cluster, fleet = self.snapshot.cluster, self.snapshot.fleet
+        sets = (*cluster.deployments, *cluster.worker_sets, *cluster.other_sets)
+        elsewhere = promised_elsewhere(sets, cluster.pods, fleet)
+        return ledger(cluster.nodes, cluster.pods, fleet.spec.nodes.gpu_resource, [*promised, *elsewhere])
 
     @cached_property
     def before(self) -> RoutingPlan | None:
@@ -104,9 +107,7 @@ class World:
     @cached_property
     def witnesses(self) -> Witnesses:
         """Who can say that a group is empty."""
-        measured = self.snapshot.measured
-        timeout = self.rules.drain_timeout_seconds
-        return Witnesses(self.index, measured.routers, measured.engines, self.snapshot.now, timeout)
+        return Witnesses.of(self.snapshot, self.index, self.rules.drain_timeout_seconds)
 
     def alive(self, group: ObservedGroup) -> bool:
         """Whether the group may have requests: it is Ready, on nodes that are."""
@@ -186,14 +187,23 @@ class World:
         return self.index is not None and self.index.get("mode") == PLAN_MODE
 
 
-def look(snapshot: Snapshot, plan: RoutingPlan, index: Object | None, rules: RolloutRules) -> World:
+def look(
+    snapshot: Snapshot, plan: RoutingPlan, index: Object | None, rules: RolloutRules, inventory: Inventory | None = None
+) -> World:
     """Everything that the step planner needs.
+
+    Args:
+        snapshot: the objects.
+        plan: to put in force.
+        index: published, if there is one.
+        rules: of the rollout.
+        inventory: of the same objects; None reads it off them.
 
     Raises:
         RolloutRefused: the plan cannot be rendered for this cluster.
     """
     cluster = snapshot.cluster
-    inventory = inventory_from_objects(cluster.nodes, cluster.pods, snapshot.fleet)
+    inventory = inventory or inventory_from_objects(cluster.nodes, cluster.pods, snapshot.fleet)
     sets = {seen.name: seen for seen in observed_sets(cluster, snapshot.fleet, index)}
     targets = [under_its_name(target, sets, snapshot.now) for target in target_sets(snapshot, plan, inventory)]
     return World(snapshot, plan, index, rules, inventory, {target.name: target for target in targets}, sets)

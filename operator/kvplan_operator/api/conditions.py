@@ -137,6 +137,10 @@ class ConditionReason(Explained):
     # Tables and affinity
     TABLE_ACKNOWLEDGED = "TableAcknowledged", "Every live router has the newest table."
     TABLE_PENDING = "TablePending", "Some live router still has an older table."
+    TABLE_NAME_TAKEN = (
+        "TableNameTaken",
+        "A ConfigMap that is not kvplan's has the name of the table; rename it, or the fleet.",
+    )
     GAIN_SHOWN = "GainShown", "The measured work ratio justifies fixed homes."
     GAIN_TOO_SMALL = "GainTooSmall", "The measured work ratio does not justify fixed homes."
     GAIN_UNKNOWN = "GainUnknown", "Too little is known of prefix reuse; fixed homes stay off."

@@ -52,9 +52,12 @@ def certificate_holds(plan: GateInput) -> Refusal | None:
 
 
 def inventory_unchanged(plan: GateInput) -> Refusal | None:
-    """Its nodes still have its GPUs; what the policy picks was also made for exactly the GPUs there are."""
+    """Its nodes still have its GPUs; what the policy picks was also made for exactly the GPUs there are.
+
+    A change under way loses another node: it stops no further group, and what it stopped before comes back.
+    """
     ground = plan.ground
-    if ground.lost:
+    if ground.lost and not (plan.standing is Standing.IN_FORCE and plan.finishing):
         message = f"{'; '.join(ground.lost)}: bring the node back, or let a plan without it be applied"
         return Refusal(ConditionType.INVENTORY_READY, ConditionReason.INVENTORY_CHANGED, message)
     picked = plan.standing is Standing.PROPOSED

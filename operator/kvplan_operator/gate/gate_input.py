@@ -92,6 +92,7 @@ class GateInput:
         change: what it changes over the plan in force.
         gain: what that saves; None where no plan is in force.
         unfinished: whether it is in force and groups may still have to restart for it, within the budget.
+        finishing: whether its next step brings back what was stopped, and stops nothing.
         history: what was done before.
         path: why no order of steps leads there; None where one does (``act.rollout``).
     """
@@ -108,6 +109,7 @@ class GateInput:
     change: PlanDiff
     gain: Gain | None = None
     unfinished: bool = False
+    finishing: bool = False
     history: History = History()
     path: Refusal | None = None
 

@@ -30,6 +30,8 @@ def gate_input(
     inventory: Inventory,
     freshness: Freshness,
     path: Refusal | None = None,
+    *,
+    finishing: bool = False,
 ) -> GateInput | None:
     """What the gate judges; None where nothing is pursued.
 
@@ -41,6 +43,7 @@ def gate_input(
         inventory: the GPUs today.
         freshness: of the measurements.
         path: why no order of steps leads to the plan; None where one does.
+        finishing: whether the next step towards it stops nothing.
     """
     if choice.target is None or choice.standing is None:
         return None
@@ -63,6 +66,7 @@ def gate_input(
         change=diff_plans(current, plan),
         gain=None if found is None or before is None else Gain(before.cost, found.cost, before.holds),
         unfinished=choice.standing is Standing.IN_FORCE and _restarts_ahead(plan),
+        finishing=finishing,
         history=history_of(snapshot, current),
         path=path,
     )

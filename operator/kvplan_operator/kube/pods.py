@@ -11,6 +11,7 @@ from typing import Any
 
 from kvplan_operator.api.labels import GROUP, PORT_ANNOTATION
 from kvplan_operator.kube.answers import Object
+from kvplan_operator.model.watched import Watched
 
 POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _OUR_ANNOTATIONS = f"{GROUP}/"
@@ -20,7 +21,7 @@ Cut = Callable[[Any], Any]
 
 def project_pod(pod: Object) -> Object:
     """What is kept of a Pod; absent and empty fields are left out."""
-    return {"apiVersion": "v1", "kind": "Pod", **_fields(pod, _POD)}
+    return Watched({"apiVersion": "v1", "kind": "Pod", **_fields(pod, _POD)})
 
 
 def _fields(item: Mapping[str, Any], cuts: Mapping[str, Cut]) -> Object:

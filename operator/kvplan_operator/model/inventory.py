@@ -30,7 +30,8 @@ from kvplan_operator.model.pods import (
     whole_gpus,
 )
 from kvplan_operator.model.selectors import selects, untolerated_taint
-from kvplan_operator.model.shapes import NODE, POD, check_shape
+from kvplan_operator.model.shapes import NODE, POD, Shape, check_shape
+from kvplan_operator.model.watched import Watched
 from kvplan_solver.errors import InvalidInput
 from kvplan_solver.instance import GroupPlacement, NodeInput
 
@@ -136,7 +137,17 @@ def _check_names(nodes: Sequence[Object]) -> None:
 def _check_shapes(nodes: Sequence[Object], pods: Sequence[Object]) -> None:
     for kind, objects, shape in (("Node", nodes, NODE), ("Pod", pods, POD)):
         for item in objects:
-            check_shape(f"{kind} {name_of(item)}".rstrip(), item, shape)
+            _check_shape(kind, item, shape)
+
+
+def _check_shape(kind: str, item: Object, shape: Shape) -> None:
+    def check() -> None:
+        check_shape(f"{kind} {name_of(item)}".rstrip(), item, shape)
+
+    if isinstance(item, Watched):
+        item.once(kind, check)
+    else:
+        check()
 
 
 def _by_node(pods: Iterable[Object]) -> dict[str, list[Object]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.api.labels import CONFIGURATION_LABEL, FLEET_LABEL
+from kvplan_operator.model.watched import Watched
 from kvplan_solver.errors import InvalidInput
 from kvplan_solver.instance import GroupPlacement
 
@@ -24,7 +25,7 @@ WORKER_INDEX_LABEL = "leaderworkerset.sigs.k8s.io/worker-index"
 def part(item: Object, name: str) -> Object:
     """A mapping inside an object, empty where it is absent or null."""
     value = item.get(name)
-    return value if isinstance(value, Mapping) else {}
+    return value if type(value) is dict or isinstance(value, Mapping) else {}  # the first is the usual one, and fast
 
 
 def parts(item: Object, name: str) -> Sequence[Object]:
@@ -75,9 +76,10 @@ def configuration_of(pod: Object, fleet: ServingFleet) -> str | None:
     Groups that kvplan created carry its labels; those of an adopted Deployment are told by their ReplicaSet,
     which is named after the Deployment and the hash of the pod's template.
     """
-    labels, metadata = labels_of(pod), part(pod, "metadata")
+    metadata = part(pod, "metadata")
     if metadata.get("namespace", "default") != fleet.metadata.namespace:
         return None
+    labels: Mapping[str, str] = part(metadata, "labels")
     if labels.get(FLEET_LABEL) == fleet.metadata.name and CONFIGURATION_LABEL in labels:
         return labels[CONFIGURATION_LABEL]
     owners = parts(metadata, "ownerReferences")
@@ -97,6 +99,12 @@ def requested_gpus(pod: Object, resource: str) -> int:
     Raises:
         InvalidInput: a request that is no whole number.
     """
+    if isinstance(pod, Watched):
+        return pod.once(resource, lambda: _requested_gpus(pod, resource))
+    return _requested_gpus(pod, resource)
+
+
+def _requested_gpus(pod: Object, resource: str) -> int:
     spec = part(pod, "spec")
     subject = f"Pod {name_of(pod)}"
     whole_pod = _quantity(subject, part(spec, "resources"), resource)

@@ -149,6 +149,8 @@ class ClusterView:
         template: the object that ``engine.templateRef`` names; None where absent or not named.
         config_maps: those labelled with the fleet, by name.
         worker_sets_served: whether the LeaderWorkerSet API exists.
+        other_sets: engine sets of other fleets, of all namespaces, that may wait for GPUs they were promised.
+        adopted_elsewhere: Deployments of the namespace that a fleet earlier by name adopts, with that fleet.
     """
 
     nodes: tuple[Object, ...] = ()
@@ -159,6 +161,8 @@ class ClusterView:
     template: Object | None = None
     config_maps: Mapping[str, Object] = field(default_factory=dict)
     worker_sets_served: bool = False
+    other_sets: tuple[Object, ...] = ()
+    adopted_elsewhere: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

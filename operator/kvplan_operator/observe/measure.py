@@ -14,7 +14,7 @@ from typing import Self
 from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.api.request_class import RequestClass
 from kvplan_operator.model.engine_pods import pod_beginnings, pods_by_configuration
-from kvplan_operator.model.fleet_queries import Ask, fleet_queries
+from kvplan_operator.model.fleet_queries import Ask, fleet_queries, rate_window_seconds
 from kvplan_operator.model.measurement import Looked, measured_from
 from kvplan_operator.model.problem import belongs
 from kvplan_operator.model.replies import Replies
@@ -117,7 +117,8 @@ async def _ask_prometheus(
     except InvalidInput as error:
         return Replies(_all_unanswered(str(error)), "prometheus", now)
     source = f"prometheus {prometheus.profile.name}"
-    return Replies(await prometheus.query_all(queries, sources.deadline_seconds), source, now)
+    replies = await prometheus.query_all(queries, sources.deadline_seconds)
+    return Replies(replies, source, now, rate_window_seconds(fleet))
 
 
 def _all_unanswered(why: str) -> Mapping[str, Reply]:

@@ -35,7 +35,7 @@ class Decided:
         verdict: the gate's word on it; None where nothing is pursued.
         in_force: digest of the plan in force after this look.
         new: whether that is another one than before: it is written down before anything is done for it.
-        step: of its rollout; None where no plan is in force.
+        step: of its rollout, begun drains left out where it may not act; None where no plan is in force.
         may_act: whether the step's commands may be carried out.
         returning: what is to be done about worse service; None where there is none.
         sets: engine sets that exist.
@@ -49,6 +49,17 @@ class Decided:
     may_act: bool
     returning: Return | None
     sets: tuple[ObservedSet, ...]
+
+    @property
+    def held(self) -> "Decided":
+        """The same decision, where nothing may be carried out."""
+        return replace(self, may_act=False, step=None if self.step is None else self.step.held)
+
+    @property
+    def moves(self) -> bool:
+        """Whether a rollout goes on by itself: what is held or refused waits for people, the clock or the cluster."""
+        step = self.step
+        return self.may_act and step is not None and step.goes_on and step.refusal is None
 
     @property
     def progress(self) -> Progress | None:
@@ -71,11 +82,12 @@ def decide(snapshot: Snapshot, ground: Ground, plans: Plans, index: Mapping[str,
     new = follows != shelf.current
     allowed = verdict if choice.target == follows else looks.verdict(_staying(choice, plans))
     step = None if follows is None else looks.step(follows)
-    may_act = not new and allowed is not None and _lets(allowed, step)
-    return Decided(choice, verdict, follows, new, step, may_act, returning, sets)
+    may_act = not new and allowed is not None and lets(allowed, step)
+    decided = Decided(choice, verdict, follows, new, step, may_act, returning, sets)
+    return decided if may_act else decided.held
 
 
-def _lets(verdict: Verdict, step: RolloutStep | None) -> bool:
+def lets(verdict: Verdict, step: RolloutStep | None) -> bool:
     """A spent restart budget lets no further group stop; what was stopped before comes back without waiting for it."""
     if verdict.refusal is None or verdict.refusal.reason is not ConditionReason.RESTART_BUDGET_SPENT:
         return verdict.go
@@ -100,7 +112,8 @@ class _Looks:
         """The next step towards a plan."""
         if digest not in self._steps:
             plan, rules = self._plans.shelf.plans[digest], RolloutRules.of(self._snapshot.fleet)
-            self._steps[digest] = plan_rollout(self._snapshot, plan, self._index, rules)
+            inventory = None if self._ground.inputs is None else self._ground.inventory
+            self._steps[digest] = plan_rollout(self._snapshot, plan, self._index, rules, inventory)
         return self._steps[digest]
 
     def verdict(self, choice: Choice) -> Verdict | None:
@@ -108,6 +121,9 @@ class _Looks:
         if choice.target is None:
             return None
         plans, ground = self._plans, self._ground
-        path = self.step(choice.target).refusal
-        found = gate_input(self._snapshot, choice, plans.shelf, plans.judged, ground.inventory, ground.freshness, path)
+        step = self.step(choice.target)
+        found = gate_input(
+            self._snapshot, choice, plans.shelf, plans.judged, ground.inventory, ground.freshness, step.refusal,
+            finishing=step.finishes,
+        )  # fmt: skip
         return None if found is None else judge(found)

@@ -2,23 +2,31 @@
 
 from collections import Counter
 
+from kvplan_operator.act.adopted import autoscaled
 from kvplan_operator.act.observed_groups import ObservedSet
 from kvplan_operator.api.fleet_status import ExcludedGpus, GpuInventory, GroupStatus
 from kvplan_operator.api.routing_plan import RoutingPlan
 from kvplan_operator.api.routing_plan_status import ClassOutlook, Outlook
 from kvplan_operator.model.inventory import ExclusionReason, Inventory
-from kvplan_operator.model.snapshot import ClassMeasured, Snapshot
+from kvplan_operator.model.snapshot import ClassMeasured, Object, Snapshot
 from kvplan_solver.units import to_milli
 
+MOST_EXCLUDED = 512
+"""Entries that a status may list; the sums count all of them."""
 
-def group_figures(sets: tuple[ObservedSet, ...], plan: RoutingPlan | None) -> tuple[GroupStatus, ...]:
+
+def group_figures(
+    sets: tuple[ObservedSet, ...], plan: RoutingPlan | None, autoscalers: tuple[Object, ...] = ()
+) -> tuple[GroupStatus, ...]:
     """Groups that are planned, run, serve and drain.
 
     Args:
         sets: the fleet's engine sets.
         plan: in force; None where none is.
+        autoscalers: of the namespace; what one of them scales is planned to be as many as it says.
     """
-    planned = Counter({g.configuration: g.replicas for g in plan.spec.groups if g.replicas} if plan else {})
+    scaled = {s.configuration: s.replicas for s in sets if s.adopted and autoscaled(s.name, autoscalers)}
+    planned = Counter({g.configuration: g.replicas for g in plan.spec.groups if g.replicas} | scaled if plan else {})
     running: Counter[str] = Counter()
     ready: Counter[str] = Counter()
     draining: Counter[str] = Counter()
@@ -51,7 +59,8 @@ def gpu_figures(inventory: Inventory, sets: tuple[ObservedSet, ...]) -> GpuInven
         allocatable=inventory.gpus + sum(excluded.values()),
         used=used,
         excluded=tuple(
-            ExcludedGpus(node=node, reason=reason, gpus=gpus) for (node, reason), gpus in sorted(excluded.items())
+            ExcludedGpus(node=node, reason=reason, gpus=gpus)
+            for (node, reason), gpus in sorted(excluded.items())[:MOST_EXCLUDED]
         ),
     )
 

@@ -78,12 +78,20 @@ class FleetTask:
         """One tick; None when it failed."""
         try:
             again = await self._tick()
+        except asyncio.CancelledError as error:
+            if _is_being_cancelled():
+                raise
+            self._failed(error)  # something that the look waited for was cancelled, not the look
+            return None
         except Exception as error:  # a fleet that cannot be handled now must not stop being handled
-            self._failures += 1
-            self._log.failed("the look at the fleet failed", error)
+            self._failed(error)
             return None
         self._failures = 0
         return again
+
+    def _failed(self, error: BaseException) -> None:
+        self._failures += 1
+        self._log.failed("the look at the fleet failed", error)
 
     def _left(self, again: Again) -> float:
         """How long to wait for a mark after the spacing."""
@@ -96,3 +104,9 @@ class FleetTask:
         doublings = min(self._failures - 1, _MOST_DOUBLINGS)
         bound = min(self._settings.backoff_cap_seconds, self._settings.backoff_seconds * 2**doublings)
         return max(self._settings.spacing_seconds, self._random.uniform(0.0, bound))
+
+
+def _is_being_cancelled() -> bool:
+    """Whether somebody asked the running task itself to end."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -1,11 +1,13 @@
-"""kopf's part: it follows our own kinds and says that something changed. Handlers return nothing and write nothing.
+"""kopf's part: the life of the process, and a word when an object of ours changed. Handlers write nothing.
 
-Of the handlers for objects only ``on.event`` and ``index`` are used: every other one leaves finalizers and annotations
-on people's objects (04 §1).
+Of the handlers for objects only ``on.event`` is used: every other one leaves finalizers and annotations on people's
+objects (04 §1). What exists is read from watches of our own (``our_kinds``): kopf tells of no deletion that fell into
+a gap of its watch, and its indexes keep such an object.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain, repeat
+from pathlib import Path
 from typing import Any
 
 import kopf
@@ -13,12 +15,9 @@ import kopf
 from kvplan_operator.api.labels import GROUP, VERSION
 from kvplan_operator.errors import SettingsError
 from kvplan_operator.kube.access import Access, authorization
-from kvplan_operator.kube.reflector import Key
 from kvplan_operator.logs import configure_logs
-from kvplan_operator.reconcile.projections import without_managed_fields
 from kvplan_operator.reconcile.shell import Shell, kubeconfig_of
 from kvplan_operator.reconcile.startup import ClusterNotReady
-from kvplan_operator.reconcile.world import OurObjects
 from kvplan_operator.settings import read_settings
 
 _WATCH_SECONDS = 300
@@ -33,27 +32,8 @@ class _Endless:
         return chain((0.5, 1.0, 2.0), repeat(3.0))
 
 
-class _Indexed(Mapping[Key, Any]):
-    """An index of kopf with one object per key."""
-
-    def __init__(self, index: Any) -> None:
-        self._index = index
-
-    def __getitem__(self, key: Key) -> Any:
-        return next(iter(self._index[key]))
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self._index)
-
-    def __len__(self) -> int:
-        return len(self._index)
-
-    def get(self, key: Key, default: Any = None) -> Any:
-        return self[key] if key in self._index else default
-
-
 @kopf.on.startup()
-async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **kwargs: Any) -> None:
+async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> None:
     """Configure kopf, then start the operator; what stops it is told by name and by exit code."""
     try:
         wanted = memo["settings"] if "settings" in memo else read_settings()
@@ -64,10 +44,8 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **kwargs: Any)
     configure_kopf(settings)
     memo["kubeconfig"] = kubeconfig_of(wanted)
     shell = Shell(wanted)
-    indexed = [_Indexed(kwargs[name]) for name in ("fleet_index", "class_index", "plan_index")]
-    fleets, classes, plans = indexed
     try:
-        await shell.start(OurObjects(lambda: fleets, lambda: classes, lambda: plans))
+        await shell.start()
     except ClusterNotReady as error:
         memo["exit_code"] = CLUSTER_NOT_READY
         raise kopf.PermanentError(str(error)) from None
@@ -102,12 +80,15 @@ async def stop(memo: kopf.Memo, **_: Any) -> None:
 
 @kopf.on.login()
 async def log_in(memo: kopf.Memo, **kwargs: Any) -> kopf.ConnectionInfo | None:
-    """As our own client does: kopf's own reading of a kubeconfig knows neither token files nor exec plugins."""
+    """As our own client does."""
     kubeconfig = memo["kubeconfig"]
-    if kubeconfig is None:
-        return kopf.login_with_service_account(**kwargs)
+    return await connection_of(kubeconfig) if kubeconfig else kopf.login_with_service_account(**kwargs)
+
+
+async def connection_of(kubeconfig: Path) -> kopf.ConnectionInfo:
+    """A kubeconfig as our own client reads it: kopf's reading knows neither token files nor exec plugins."""
     found = await Access(kubeconfig).load()
-    token = (await authorization(found)).get("Authorization", "").removeprefix("Bearer ")
+    token = (await authorization(found)).get("Authorization", "").removeprefix("Bearer ").strip()
     return kopf.ConnectionInfo(
         server=found.host,
         ca_path=found.ssl_ca_cert,
@@ -118,47 +99,19 @@ async def log_in(memo: kopf.Memo, **kwargs: Any) -> kopf.ConnectionInfo | None:
     )
 
 
-@kopf.index(GROUP, VERSION, "servingfleets")
-def fleet_index(namespace: str | None, name: str | None, body: kopf.Body, **_: Any) -> dict[Key, Any]:
-    """ServingFleets."""
-    return {_key(namespace, name): without_managed_fields(dict(body))}
-
-
-@kopf.index(GROUP, VERSION, "requestclasses")
-def class_index(namespace: str | None, name: str | None, body: kopf.Body, **_: Any) -> dict[Key, Any]:
-    """RequestClasses."""
-    return {_key(namespace, name): without_managed_fields(dict(body))}
-
-
-@kopf.index(GROUP, VERSION, "routingplans")
-def plan_index(namespace: str | None, name: str | None, body: kopf.Body, **_: Any) -> dict[Key, Any]:
-    """RoutingPlans."""
-    return {_key(namespace, name): without_managed_fields(dict(body))}
-
-
 @kopf.on.event(GROUP, VERSION, "servingfleets")
-async def fleet_event(memo: kopf.Memo, namespace: str | None, name: str | None, event: kopf.RawEvent, **_: Any) -> None:
+async def fleet_event(memo: kopf.Memo, namespace: str | None, name: str | None, **_: Any) -> None:
     """A fleet was listed, changed or deleted."""
-    memo["shell"].fleet_changed(_key(namespace, name), gone=_gone(event))
+    memo["shell"].wake(namespace, name)
 
 
 @kopf.on.event(GROUP, VERSION, "requestclasses")
-async def class_event(memo: kopf.Memo, namespace: str | None, name: str | None, event: kopf.RawEvent, **_: Any) -> None:
+async def class_event(memo: kopf.Memo, namespace: str | None, **_: Any) -> None:
     """A class was listed, changed or deleted."""
-    memo["shell"].class_changed(_key(namespace, name), gone=_gone(event))
+    memo["shell"].wake(namespace, None)
 
 
 @kopf.on.event(GROUP, VERSION, "routingplans")
-async def plan_event(
-    memo: kopf.Memo, namespace: str | None, name: str | None, spec: kopf.Spec, event: kopf.RawEvent, **_: Any
-) -> None:
+async def plan_event(memo: kopf.Memo, namespace: str | None, spec: kopf.Spec, **_: Any) -> None:
     """A plan was listed, changed or deleted."""
-    memo["shell"].plan_changed(_key(namespace, name), spec.get("fleetName"), gone=_gone(event))
-
-
-def _key(namespace: str | None, name: str | None) -> Key:
-    return namespace or "", name or ""
-
-
-def _gone(event: kopf.RawEvent) -> bool:
-    return event["type"] == "DELETED"
+    memo["shell"].wake(namespace, spec.get("fleetName"))

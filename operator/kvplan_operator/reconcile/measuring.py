@@ -1,7 +1,7 @@
 """Measurements of a fleet, taken beside its looks: a slow Prometheus delays no look but the very first.
 
 Inputs: the fleet, its classes and view, ``Sources``. Output: ``memory.measured``. One look at a time; its end marks the
-fleet. While a rollout or an acknowledgement is waited for, engines and routers are asked more often.
+fleet. While a rollout or an acknowledgement is waited for, engines and routers are asked more often: they alone.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from typing import Final
 from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.api.request_class import RequestClass
 from kvplan_operator.model.snapshot import ClusterView, Measured
-from kvplan_operator.observe.measure import Sources, measure
+from kvplan_operator.observe.measure import Sources, look_at_pods, measure
 from kvplan_operator.reconcile.memory import Memory
 
 FIRST_SECONDS: Final = 5.0
@@ -44,24 +44,36 @@ class Measuring:
     ) -> None:
         """Take what has arrived, and ask again if that is due."""
         _collect(memory)
-        interval = MOVING_SECONDS if moving else float(fleet.spec.routing.table_interval_seconds)
-        if memory.measuring is None and now - memory.measured_at >= interval:
-            first, memory.measured_at = memory.measured_at == 0.0, now
+        if memory.measuring is not None:
+            return
+        first = memory.measured_at == 0.0
+        if not _within(now - memory.measured_at, float(fleet.spec.routing.table_interval_seconds)):
+            memory.measured_at = memory.pods_at = now
             asked = measure(fleet, classes, view, self._sources, now, memory.measured)
-            memory.measuring = asyncio.create_task(asked)
-            if first:
-                await asyncio.wait([memory.measuring], timeout=FIRST_SECONDS)
-                _collect(memory)
-            if memory.measuring is not None:
-                memory.measuring.add_done_callback(self._tell)
+        elif moving and not _within(now - memory.pods_at, MOVING_SECONDS):
+            memory.pods_at = now
+            asked = look_at_pods(fleet, view, self._sources, now, memory.measured)
+        else:
+            return
+        memory.measuring = asyncio.create_task(asked)
+        if first:
+            await asyncio.wait([memory.measuring], timeout=FIRST_SECONDS)
+            _collect(memory)
+        if memory.measuring is not None:
+            memory.measuring.add_done_callback(self._tell)
 
     def _tell(self, task: "asyncio.Task[Measured]") -> None:
         if not task.cancelled():
             self._mark()
 
 
+def _within(age: float, interval: float) -> bool:
+    """Whether something is young; a clock that was set back is no reason to wait until it has caught up."""
+    return 0 <= age < interval
+
+
 def _collect(memory: Memory) -> None:
     task = memory.measuring
     if task is not None and task.done():
         memory.measuring = None  # before its error, if it has one, ends this look
-        memory.measured = task.result()
+        memory.measured, memory.asked = task.result(), True

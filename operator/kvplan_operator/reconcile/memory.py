@@ -60,7 +60,9 @@ class Memory:
     Attributes:
         log: of the fleet.
         measured: the latest measurements.
-        measured_at: when they were asked for, seconds since the epoch; 0 before the first.
+        measured_at: when all of them were asked for, seconds since the epoch; 0 before the first.
+        pods_at: when engines and routers were asked last, seconds since the epoch.
+        asked: whether a measurement has ended since the start.
         measuring: the look at Prometheus, engines and routers under way.
         facts: measurements of classes planned from last; None after a start.
         measurements: the same of configurations.
@@ -75,6 +77,7 @@ class Memory:
             None where the status has the last word.
         stored: plans that were just written, until the watch tells of them, with the time, by digest.
         in_force: the plan in force as last seen, to write it again if somebody deletes it.
+        awaited: the index that routers were last found without, (epoch, generation), and since when.
         moving: whether something is waited for that no watch tells of.
         published: the table as last read.
         keys: what was last decided and written about keys.
@@ -84,6 +87,8 @@ class Memory:
     log: FleetLog
     measured: Measured = field(default_factory=Measured)
     measured_at: float = 0.0
+    pods_at: float = 0.0
+    asked: bool = False
     measuring: "asyncio.Task[Measured] | None" = None
     facts: dict[str, ClassFacts] | None = None
     measurements: dict[str, Measurement] = field(default_factory=dict)
@@ -97,6 +102,7 @@ class Memory:
     candidate: tuple[str | None] | None = None
     stored: dict[str, tuple[float, RoutingPlan]] = field(default_factory=dict)
     in_force: RoutingPlan | None = None
+    awaited: tuple[tuple[int, int], float] | None = None
     moving: bool = False
     published: Published | None = None
     keys: KeyDecision | None = None

@@ -5,6 +5,7 @@ of a namespace is dropped after a write of ours and whenever a pod there changes
 about; apart from that it lasts ``FRESH_SECONDS``, so that nothing is read at rest. Must not write.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -24,18 +25,22 @@ class NamedObjects:
     def __init__(self, client: Client, clock: Callable[[], float] = boot_clock) -> None:
         self._client, self._clock = client, clock
         self._known: dict[tuple[Resource, str, str], tuple[float, Object | None]] = {}
+        self._forgotten: Counter[str] = Counter()
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
         """An object as of a moment ago."""
         place = (resource, namespace, name)
         seen = self._known.get(place)
         if seen is None or self._clock() - seen[0] > FRESH_SECONDS:
+            forgotten = self._forgotten[namespace]
             found = await self._client.find(resource, namespace, name)
             seen = (self._clock(), None if found is None else without_managed_fields(found))
-            self._known[place] = seen
+            if forgotten == self._forgotten[namespace]:  # what was read before a change is not kept after it
+                self._known[place] = seen
         return seen[1]
 
     def forget(self, namespace: str) -> None:
         """Read everything of a namespace anew."""
+        self._forgotten[namespace] += 1
         for place in [place for place in self._known if place[1] == namespace]:
             del self._known[place]

@@ -2,6 +2,7 @@
 
 from kvplan_operator.kube.answers import Object
 from kvplan_operator.model.pods import part, parts
+from kvplan_operator.model.watched import Watched
 
 
 def without_managed_fields(item: Object) -> Object:
@@ -14,13 +15,13 @@ def project_node(node: Object) -> Object:
     """What matters of a Node; heartbeats and images are no change."""
     metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
     conditions = [{name: c.get(name) for name in ("type", "status")} for c in status.get("conditions") or ()]
-    return {
+    return Watched({
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {name: metadata[name] for name in ("name", "uid", "labels") if name in metadata},
         "spec": {name: spec[name] for name in ("unschedulable", "taints") if name in spec},
         "status": {"allocatable": status.get("allocatable") or {}, "conditions": conditions},
-    }
+    })  # fmt: skip
 
 
 def holds_devices(pod: Object) -> bool:

@@ -77,7 +77,7 @@ def render_fleet(look: Look) -> Status:
             progress=decided.progress,
             observed=observed,
             improvement_milli=_improvement(look),
-            groups=group_figures(decided.sets, look.plan_in_force),
+            groups=group_figures(decided.sets, look.plan_in_force, look.snapshot.cluster.autoscalers),
             gpus=gpu_figures(look.ground.inventory, decided.sets),
             last_solve=_last_solve(memory.solved) or look.snapshot.fleet.status.last_solve,
             table=_table(look),
@@ -140,7 +140,9 @@ def _found(digest: str, plan: RoutingPlan, memory: Memory) -> RoutingPlanStatus 
     if digest in memory.found or plan.status.forecast is not None:
         return memory.found.get(digest)
     known = assessed(plan, digest, (), memory)
-    return found_by(known) if isinstance(known, Planned) else None
+    if not isinstance(known, Planned) or not known.certificate.holds:
+        return None  # a plan that breaks a constraint promises nothing: its queues may never empty
+    return found_by(known)
 
 
 def _service(look: Look, digest: str) -> tuple[str, str]:
@@ -175,10 +177,11 @@ def _improvement(look: Look) -> int | None:
 
 
 def _kept(look: Look) -> Iterator[Said]:
-    """Conditions of a table that could not be looked at stay as they are."""
+    """Conditions of a table that this look says nothing of stay as they are."""
+    fresh = () if look.table is None else tuple(condition.type for condition in look.table.conditions)
     stored = {condition.type: condition for condition in look.snapshot.fleet.status.conditions}
     for type_ in (ConditionType.TABLE_FRESH, ConditionType.AFFINITY_ENABLED):
-        if look.table is None and type_ in stored:
+        if type_ not in fresh and type_ in stored:
             yield as_stored(type_, stored[type_])
 
 

@@ -1,19 +1,36 @@
 """The routing of a fleet in one look: read the table in the cluster, decide the next one, publish it, collect shards.
 
 Inputs: the snapshot, the plan in force as assessed today, the slots that a rollout drains. Output: the decision, after
-it was written. Where a plan is in force that cannot be assessed now, the table stays as it is.
+it was written. Where a plan is in force that cannot be assessed now, slots and shares go on and the rest stays.
 """
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from kvplan_operator.api.fleet_enums import RoutingMode
+from kvplan_operator.api.routing_plan import RoutingPlan
 from kvplan_operator.kube.client import Client
 from kvplan_operator.model.snapshot import Snapshot
 from kvplan_operator.plan.planned import Planned
 from kvplan_operator.reconcile.memory import Memory
+from kvplan_operator.route.carried import can_be_carried, carried_table
+from kvplan_operator.route.conditions import name_taken
 from kvplan_operator.route.cycle import TableDecision, next_table
-from kvplan_operator.route.publish import collect, ensure_index, publish, withdraw
+from kvplan_operator.route.publish import NameTaken, collect, ensure_index, publish, withdraw
 from kvplan_operator.route.published import Published, published
+
+
+@dataclass(frozen=True, eq=False)
+class InForce:
+    """The plan in force.
+
+    Attributes:
+        plan: as it is written down.
+        planned: the same, assessed on today's problem; None where it cannot be now.
+    """
+
+    plan: RoutingPlan
+    planned: Planned | None
 
 
 def read_table(snapshot: Snapshot, memory: Memory) -> Published | None:
@@ -23,29 +40,36 @@ def read_table(snapshot: Snapshot, memory: Memory) -> Published | None:
 
 
 async def route(
-    client: Client, snapshot: Snapshot, planned: Planned | None, draining: Collection[str], memory: Memory
+    client: Client, snapshot: Snapshot, pursued: InForce | None, draining: Collection[str], memory: Memory
 ) -> TableDecision:
     """Decide and write; raises what a write raises, with the old table in force.
 
     Args:
         client: fenced.
         snapshot: everything known.
-        planned: the plan in force; None before the first.
+        pursued: the plan in force; None before the first.
         draining: slots that a rollout empties.
         memory: of the fleet.
     """
     fleet, before = snapshot.fleet, memory.published
+    planned = None if pursued is None else pursued.planned
     if fleet.spec.routing.mode is RoutingMode.OFF:
         if before is not None:
             await withdraw(client, fleet, before)
         return next_table(snapshot, planned, draining, before or Published("", "", 0))
-    before = before or await ensure_index(client, fleet)
-    young = snapshot.now - memory.keys_at < fleet.spec.routing.table_interval_seconds
-    decision = next_table(snapshot, planned, draining, before, recent=memory.keys if young else None)
+    try:
+        before = before or await ensure_index(client, fleet)
+    except NameTaken as error:
+        return TableDecision(conditions=name_taken(str(error)))
+    young = 0 <= snapshot.now - memory.keys_at < fleet.spec.routing.table_interval_seconds
+    if pursued is not None and planned is None and can_be_carried(snapshot, before):
+        decision = carried_table(snapshot, pursued.plan, draining, before)
+    else:
+        decision = next_table(snapshot, planned, draining, before, recent=memory.keys if young else None)
     if decision.publication is not None:
         await publish(client, fleet, decision.publication, before)
     if not young:
         memory.keys_at = snapshot.now
     memory.keys = decision.keys
-    await collect(client, fleet, before, snapshot.now)
+    await collect(client, fleet, before, snapshot.now, decision.document)
     return decision

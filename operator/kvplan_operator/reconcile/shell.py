@@ -1,11 +1,12 @@
 """The operator as a whole: one task per fleet while this process leads, a hot standby otherwise.
 
-Inputs: settings, kopf's indexes, events that say that something changed. Output: tasks. ``start`` and ``stop`` are
+Inputs: settings, watches that say that something changed. Output: tasks. ``start`` and ``stop`` are
 called by kopf's startup and cleanup. A leader that loses its Lease writes nothing from that moment and asks the process
 to end; the fence makes sure of the first whatever happens to the second.
 """
 
 import asyncio
+import math
 import os
 import signal
 import socket
@@ -29,11 +30,13 @@ from kvplan_operator.reconcile.class_keeper import ClassKeeper
 from kvplan_operator.reconcile.fleet_task import FleetTask
 from kvplan_operator.reconcile.health import HealthServer
 from kvplan_operator.reconcile.memory import Memory
+from kvplan_operator.reconcile.our_kinds import OurKinds
 from kvplan_operator.reconcile.services import Services
 from kvplan_operator.reconcile.solver_child import Solvers
 from kvplan_operator.reconcile.startup import served, wait_until_ready
 from kvplan_operator.reconcile.tick import FleetLooks
-from kvplan_operator.reconcile.world import OurObjects, World
+from kvplan_operator.reconcile.watches import Watches
+from kvplan_operator.reconcile.world import World
 from kvplan_operator.reconcile.writing import Writer
 from kvplan_operator.settings import Settings
 
@@ -65,10 +68,11 @@ class Shell:
         self._lives: dict[Key, _Life] = {}
         self._background: list[asyncio.Task[None]] = []
         self._random = Random()  # noqa: S311 - spreads retries, guards nothing
+        self._watches = Watches()
         self._keeper: FleetTask | None = None
         self._services: Services | None = None
 
-    async def start(self, ours: OurObjects) -> None:
+    async def start(self) -> None:
         """Wait until the cluster is ready, follow it, and stand for leader.
 
         Raises:
@@ -87,7 +91,7 @@ class Shell:
             await self._health.stop()
             await self._client.close()
             raise
-        self._services = await self._connect(ours)
+        self._services = await self._connect()
         self._background = [asyncio.create_task(self._lead(self._services))]
 
     async def stop(self) -> None:
@@ -100,6 +104,7 @@ class Shell:
         await asyncio.gather(*running, return_exceptions=True)
         await self._leadership.release()
         await self._health.stop()
+        await self._watches.stop()
         if self._services is not None:
             self._services.solvers.close()
             await self._services.world.stop()
@@ -150,21 +155,21 @@ class Shell:
             lease.retry_seconds,
         )
 
-    async def _connect(self, ours: OurObjects) -> Services:
+    async def _connect(self) -> Services:
         """Everything that the looks need, the caches full."""
         settings = self._settings
         place = settings.namespaces[0] if settings.namespaces else "default"
-        world = World(self._client, settings.namespaces, ours, self.wake)
+        ours = OurKinds(self._client, settings.namespaces, self)
+        await self._watches.start(ours.reflectors)
+        world = World(self._client, settings.namespaces, ours.objects, self.wake)
         await world.start(worker_sets_served=await served(self._client, LEADER_WORKER_SETS, place))
         solvers = Solvers(settings.solver.concurrency, watch=self._count_solves)
         solvers.start()
         sources = await Sources(settings.prometheus_connections).__aenter__()
         fenced = self._client.fenced(self._leadership.fence)
-        recorder = Recorder(fenced, socket.gethostname())
-        self._recorder = recorder
-        return Services(
-            fenced, world, sources, solvers, Writer(fenced, recorder, self._metrics), self._metrics, time.time
-        )
+        self._recorder = Recorder(fenced, socket.gethostname())
+        writer = Writer(fenced, self._recorder, self._metrics)
+        return Services(fenced, world, sources, solvers, writer, self._metrics, time.time)
 
     async def _lead(self, services: Services) -> None:
         """Wait for the Lease, look after the fleets, and end the process when the Lease is lost."""
@@ -221,6 +226,9 @@ class Shell:
             self._keeper.mark()
 
     def _silence(self) -> float:
+        """For how long nothing was heard; for ever once a watch has ended by itself."""
+        if self._watches.broken or (self._services is not None and self._services.world.broken):
+            return math.inf
         silence = self._leadership.echo_lag_seconds
         self._metrics.echo_age.set(silence)
         return silence

@@ -106,7 +106,10 @@ class Solvers:
         self._watch(self._running, self._waiting)
 
     async def _ask(self, request: dict[str, Any], limit_seconds: float) -> Solved:
-        child = await SolverProcess.start(self._server)
+        try:
+            child = await SolverProcess.start(self._server)
+        except OSError as error:
+            return Solved(SolveOutcome.FAILED, message=f"no solver process can be started: {error.strerror or error}")
         latest = _Latest()
         try:
             async with asyncio.timeout(limit_seconds):

@@ -50,6 +50,7 @@ def _encode_inventory(inventory: Inventory) -> Json:
         "nodes": [asdict(node) for node in inventory.nodes],
         "excluded": [asdict(excluded) for excluded in inventory.excluded],
         "running": [asdict(group) for group in inventory.running],
+        "groupsMaySpan": inventory.groups_may_span,
     }
 
 
@@ -58,6 +59,7 @@ def _decode_inventory(value: Mapping[str, Any]) -> Inventory:
         nodes=tuple(NodeInput(**node) for node in value["nodes"]),
         excluded=tuple(ExcludedGpus(**{**e, "reason": ExclusionReason(e["reason"])}) for e in value["excluded"]),
         running=tuple(GroupPlacement(group["configuration"], tuple(group["stages"])) for group in value["running"]),
+        groups_may_span=bool(value["groupsMaySpan"]),
     )
 
 

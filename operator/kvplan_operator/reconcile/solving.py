@@ -45,10 +45,14 @@ class Solving:
         if not under_way.task.done():
             return None
         memory.solve = None
-        memory.last_solve = LastSolve(now, under_way.inputs_digest, under_way.inventory_digest)
-        memory.solved = under_way.task.result()
-        self._measure(memory.solved, now)
-        return memory.solved
+        solved = under_way.task.result()
+        failed = solved.outcome is SolveOutcome.FAILED
+        memory.solved = solved
+        memory.last_solve = LastSolve(now, under_way.inputs_digest, under_way.inventory_digest, failed)
+        if solved.plan is None:
+            memory.log.decided(Decision("solve", solved.outcome.value, f"no plan: {solved.message}"))
+        self._measure(solved, now)
+        return solved
 
     def start(
         self,

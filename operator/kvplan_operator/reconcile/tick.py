@@ -6,9 +6,11 @@ there, so that one too many does nothing and one too few is made up for by the n
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from kvplan_operator.act.executor import Executor, Overtaken
 from kvplan_operator.act.ledger import Ledger, ledger
+from kvplan_operator.act.promises import promised_elsewhere
 from kvplan_operator.kube.errors import AlreadyExists, Conflict, Gone, NotFound
 from kvplan_operator.kube.reflector import Key
 from kvplan_operator.logs import Decision
@@ -25,11 +27,15 @@ from kvplan_operator.reconcile.memory import Memory
 from kvplan_operator.reconcile.plans import collect_plans
 from kvplan_operator.reconcile.rendering import Look, render_classes, render_fleet, render_plans
 from kvplan_operator.reconcile.reporting import report
-from kvplan_operator.reconcile.routing import read_table, route
+from kvplan_operator.reconcile.routing import InForce, read_table, route
 from kvplan_operator.reconcile.services import Services
 from kvplan_operator.reconcile.shelving import Plans, plans_of
 from kvplan_operator.reconcile.solving import Solving
+from kvplan_operator.reconcile.unreadable import tell_unreadable
 from kvplan_operator.route.cycle import TableDecision
+
+AWAITED_SECONDS: Final = 60.0
+"""Routers take up a new index within seconds; after this long they are asked with all other measurements."""
 
 
 class FleetLooks:
@@ -77,6 +83,8 @@ class FleetLooks:
         plans = await plans_of(services.client, snapshot, ground, memory, self._solving)
         # 4 Choose the plan, let the gate judge it; 5 plan the next step of its rollout.
         decided = decide(snapshot, ground, plans, None if published is None else published.document)
+        if not memory.asked:  # nothing is stopped or started before engines and routers were asked once
+            decided = decided.held
         # 6 Route: slots, index, keys. A plan that has just come in force is written down first.
         table = await self._route(snapshot, plans, decided)
         # 7 Carry out the step.
@@ -90,6 +98,7 @@ class FleetLooks:
         world, now = self._services.world, self._services.clock()
         fleet = world.fleet(self._key)
         if fleet is None:
+            await tell_unreadable(self._services, self._key)
             return None
         if self._memory.moving:
             world.named.forget(self._key[0])  # a Deployment's status follows its pods a moment later
@@ -101,17 +110,17 @@ class FleetLooks:
         return Snapshot(now, fleet, version, classes, world.plans_of(fleet), view, self._memory.measured)
 
     async def _route(self, snapshot: Snapshot, plans: Plans, decided: Decided) -> TableDecision | None:
-        """The table; None where the plan in force cannot be assessed or is not written down yet."""
-        planned: Planned | None = None
+        """The table; None where the plan in force is not written down yet."""
+        if decided.new:
+            return None
+        pursued: InForce | None = None
         if decided.in_force is not None:
             plan = plans.shelf.plans[decided.in_force]
             hot = hot_of(plans.shelf, decided.in_force, self._memory)
             known = assessed(plan, decided.in_force, hot, self._memory)
-            if decided.new or not isinstance(known, Planned):
-                return None
-            planned = known
+            pursued = InForce(plan, known if isinstance(known, Planned) else None)
         draining = frozenset[str]() if decided.step is None else decided.step.draining
-        return await route(self._services.client, snapshot, planned, draining, self._memory)
+        return await route(self._services.client, snapshot, pursued, draining, self._memory)
 
     async def _act(self, snapshot: Snapshot, decided: Decided) -> None:
         if decided.step is None or not decided.may_act or not decided.step.commands:
@@ -120,8 +129,10 @@ class FleetLooks:
         promised = [seen.footprint for seen in decided.sets for _ in range(seen.promised)]
 
         def current() -> Ledger:
-            pods, nodes = self._services.world.pods_and_nodes()
-            return ledger(nodes, pods, snapshot.fleet.spec.nodes.gpu_resource, promised)
+            world, fleet = self._services.world, snapshot.fleet
+            pods, nodes = world.pods_and_nodes()
+            elsewhere = promised_elsewhere(world.other_sets(fleet), pods, fleet)
+            return ledger(nodes, pods, fleet.spec.nodes.gpu_resource, [*promised, *elsewhere])
 
         done = await Executor(self._services.client, namespace, current).run(decided.step.commands)
         self._services.world.named.forget(namespace)
@@ -143,9 +154,17 @@ class FleetLooks:
 
     def _again(self, look: Look) -> Again:
         """Sooner while something is waited for that no watch tells of."""
-        progress = look.decided.progress
-        known = None if look.table is None else look.table.acknowledgement
-        rolling = progress is not None and not progress.complete
-        self._memory.moving = rolling or (known is not None and not known.everyone)
+        self._memory.moving = look.decided.moves or self._awaits_routers(look)
         soon = self._memory.moving or look.decided.new
         return Again(within_seconds=MOVING_SECONDS if soon else None)
+
+    def _awaits_routers(self, look: Look) -> bool:
+        """Whether routers should have the newest index any moment; one that stays silent is asked at leisure."""
+        known, now = None if look.table is None else look.table.acknowledgement, look.snapshot.now
+        if known is None or known.everyone:
+            self._memory.awaited = None
+            return False
+        awaited = self._memory.awaited
+        if awaited is None or awaited[0] != known.order:
+            awaited = self._memory.awaited = (known.order, now)
+        return now - awaited[1] < AWAITED_SECONDS

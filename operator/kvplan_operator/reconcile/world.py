@@ -1,14 +1,12 @@
 """The cluster as the watches have it, cut into one frozen view per fleet.
 
-Inputs: a client, the raw fleets, classes and plans that kopf's indexes hold, watches of our own for everything around
-them. Outputs: typed objects and a ``ClusterView``. Each watch of Deployments, ConfigMaps and LeaderWorkerSets has a
-label selector; adopted objects carry no label of ours and are read by name, with a short cache. Must not write.
+Inputs: a client, the raw fleets, classes and plans, watches of our own for everything around them. Outputs: typed
+objects and a ``ClusterView``. An object that does not parse stops only what it is about. Each watch of Deployments,
+ConfigMaps and LeaderWorkerSets has a label selector; adopted objects carry no label of ours and are read by name, with
+a short cache. Must not write.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
 
 from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.api.fleet_enums import TemplateKind
@@ -29,42 +27,18 @@ from kvplan_operator.kube.resources import (
     PODS,
     Resource,
 )
-from kvplan_operator.model.pods import labels_of, name_of, requested_gpus
+from kvplan_operator.model.pods import labels_of, name_of, part
 from kvplan_operator.model.problem import belongs
 from kvplan_operator.model.snapshot import ClusterView
 from kvplan_operator.reconcile.named_objects import NamedObjects
+from kvplan_operator.reconcile.our_kinds import OurObjects
+from kvplan_operator.reconcile.parsed import Parsed, T
 from kvplan_operator.reconcile.projections import holds_devices, project_node, without_managed_fields
+from kvplan_operator.reconcile.relevance import relevant
+from kvplan_operator.reconcile.watches import Watches
 
-T = TypeVar("T", ServingFleet, RequestClass, RoutingPlan)
 Wake = Callable[[str | None, str | None], None]
 """Called with namespace and fleet that may have changed; None for all."""
-
-
-@dataclass(frozen=True)
-class OurObjects:
-    """Raw objects of our own kinds, by namespace and name; live views of kopf's indexes."""
-
-    fleets: Callable[[], Mapping[Key, Object]]
-    classes: Callable[[], Mapping[Key, Object]]
-    plans: Callable[[], Mapping[Key, Object]]
-
-
-@dataclass
-class _Parsed:
-    """Objects parsed once per version; only those that still exist are kept."""
-
-    known: dict[tuple[str, Key], tuple[str, Any]] = field(default_factory=dict)
-
-    def get(self, model: type[T], key: Key, raw: Object) -> T:
-        version, place = str(raw["metadata"].get("resourceVersion")), (model.__name__, key)
-        found = self.known.get(place)
-        if found is None or found[0] != version:
-            self.known[place] = found = (version, model.model_validate(raw))
-        parsed: T = found[1]
-        return parsed
-
-    def forget(self, model: type[T], key: Key) -> None:
-        self.known.pop((model.__name__, key), None)
 
 
 class World:
@@ -85,7 +59,7 @@ class World:
             wake: told which fleets may have changed.
         """
         self.ours, self.named = ours, NamedObjects(client)
-        self._client, self._wake, self._parsed = client, wake, _Parsed()
+        self._client, self._wake, self._parsed = client, wake, Parsed()
         self._places: tuple[str | None, ...] = namespaces or (None,)
         self._nodes = Reflector(client, NODES, project=project_node, on_change=lambda *_: wake(None, None))
         self._pods = Reflector(client, PODS, project=project_pod, on_change=self._pod_changed)
@@ -94,27 +68,33 @@ class World:
         self._templates = self._follow(POD_TEMPLATES)
         self._autoscalers = self._follow(HORIZONTAL_POD_AUTOSCALERS)
         self._worker_sets: tuple[Reflector[Object], ...] = ()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._watches = Watches()
 
     async def start(self, *, worker_sets_served: bool) -> None:
         """Follow everything; returns once every first list is in."""
         if worker_sets_served:
             self._worker_sets = self._follow(LEADER_WORKER_SETS, FLEET_LABEL)
-        self._tasks = [asyncio.create_task(reflector.run()) for reflector in self._all()]
-        await asyncio.gather(*(reflector.synced.wait() for reflector in self._all()))
+        await self._watches.start(self._all())
 
     async def stop(self) -> None:
         """End every watch."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._watches.stop()
+
+    @property
+    def broken(self) -> bool:
+        """Whether a watch ended by itself, so that what is known grows old."""
+        return self._watches.broken
 
     def fleet(self, key: Key) -> ServingFleet | None:
-        """A fleet; None where there is none or it is being deleted."""
-        raw = self.ours.fleets().get(key)
-        if raw is None or raw["metadata"].get("deletionTimestamp"):
-            return None
-        return self._parsed.get(ServingFleet, key, raw)
+        """A fleet; None where there is none, it is being deleted, or it does not parse."""
+        raw = self._standing(key)
+        return None if raw is None else self._parsed.get(ServingFleet, key, raw)
+
+    def unreadable(self, key: Key) -> tuple[Object, str] | None:
+        """A fleet that does not parse, and why; None where it does, or there is none."""
+        raw = self._standing(key)
+        fault = "" if raw is None else self._parsed.fault(ServingFleet, key, raw)
+        return (raw, fault) if raw is not None and fault else None
 
     def fleets_of(self, namespace: str) -> tuple[ServingFleet, ...]:
         """Fleets of a namespace, by name."""
@@ -153,6 +133,12 @@ class World:
         """Every pod and every node as of this moment: the ledger is checked with it right before a write."""
         return tuple(self._pods.objects.values()), tuple(self._nodes.objects.values())
 
+    def other_sets(self, fleet: ServingFleet) -> tuple[Object, ...]:
+        """Engine sets of all other fleets with groups that are not Ready: they may have been promised GPUs."""
+        place = (fleet.metadata.namespace, fleet.metadata.name)
+        followed = _items((*self._deployments, *self._worker_sets))
+        return tuple(s for key, s in followed if (key[0], labels_of(s).get(FLEET_LABEL)) != place and _comes_up(s))
+
     async def view(self, fleet: ServingFleet, classes: Iterable[RequestClass]) -> ClusterView:
         """The objects that matter to one fleet."""
         namespace, name = fleet.metadata.namespace, fleet.metadata.name
@@ -163,23 +149,24 @@ class World:
         referred = [c.spec.output_lengths.config_map_ref for c in classes]
         lengths = [await self.named.get(CONFIG_MAPS, namespace, ref.name) for ref in referred if ref is not None]
         config_maps = [*_labelled(self._config_maps, namespace, name), *_present(lengths)]
+        nodes, pods = relevant(fleet, self._nodes.objects.values(), self._pods.objects)
         return ClusterView(
-            nodes=tuple(self._nodes.objects.values()),
-            pods=tuple(self._relevant(fleet)),
+            nodes=nodes,
+            pods=pods,
             deployments=(*own, *(item for item in _present(adopted) if name_of(item) not in known)),
             worker_sets=_labelled(self._worker_sets, namespace, name),
+            other_sets=self.other_sets(fleet),
             autoscalers=tuple(item for key, item in _items(self._autoscalers) if key[0] == namespace),
             template=await self._template(fleet),
             config_maps={name_of(item): item for item in config_maps},
             worker_sets_served=bool(self._worker_sets),
+            adopted_elsewhere=self._adopted_before(fleet),
         )
 
-    def _relevant(self, fleet: ServingFleet) -> Iterable[Object]:
-        """Pods of the fleet's namespace, and all others that hold GPUs of its kind."""
-        resource = fleet.spec.nodes.gpu_resource
-        for key, pod in self._pods.objects.items():
-            if key[0] == fleet.metadata.namespace or requested_gpus(pod, resource):
-                yield pod
+    def _adopted_before(self, fleet: ServingFleet) -> dict[str, str]:
+        """Deployments that fleets earlier by name adopt, with the first of them: a Deployment has one master."""
+        earlier = [f for f in self.fleets_of(fleet.metadata.namespace) if f.metadata.name < fleet.metadata.name]
+        return {k.deployment: f.metadata.name for f in reversed(earlier) for k in f.spec.configurations if k.deployment}
 
     async def _template(self, fleet: ServingFleet) -> Object | None:
         wanted, namespace = fleet.spec.engine.template_ref, fleet.metadata.namespace
@@ -189,9 +176,15 @@ class World:
             return await self.named.get(DEPLOYMENTS, namespace, wanted.name)
         return dict(_items(self._templates)).get((namespace, wanted.name))
 
+    def _standing(self, key: Key) -> Object | None:
+        """A raw fleet that is not being deleted."""
+        raw = self.ours.fleets().get(key)
+        return None if raw is None or raw["metadata"].get("deletionTimestamp") else raw
+
     def _typed(self, model: type[T], raw: Mapping[Key, Object], namespace: str | None) -> tuple[T, ...]:
         chosen = sorted(key for key in raw if namespace in (None, key[0]))
-        return tuple(self._parsed.get(model, key, raw[key]) for key in chosen)
+        found = (self._parsed.get(model, key, raw[key]) for key in chosen)
+        return tuple(item for item in found if item is not None)
 
     def _follow(self, resource: Resource, labels: str | None = None) -> tuple[Reflector[Object], ...]:
         return tuple(
@@ -230,6 +223,11 @@ def _labelled(reflectors: Iterable[Reflector[Object]], namespace: str, fleet: st
     return tuple(
         item for key, item in _items(reflectors) if key[0] == namespace and labels_of(item).get(FLEET_LABEL) == fleet
     )
+
+
+def _comes_up(item: Object) -> bool:
+    """Whether a set has groups that were asked for and are not Ready."""
+    return int(part(item, "spec").get("replicas", 1)) > int(part(item, "status").get("readyReplicas") or 0)
 
 
 def _present(found: Iterable[Object | None]) -> list[Object]:

@@ -13,10 +13,12 @@ from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.api.labels import API_VERSION
 from kvplan_operator.api.request_class import RequestClass
 from kvplan_operator.api.routing_plan import RoutingPlan
+from kvplan_operator.kube.answers import Object
 from kvplan_operator.kube.client import Client
 from kvplan_operator.kube.recorder import Recorder
 from kvplan_operator.kube.resources import REQUEST_CLASSES, ROUTING_PLANS, SERVING_FLEETS, Resource
 from kvplan_operator.metrics import Metrics
+from kvplan_operator.model.pods import part
 
 Ours = ServingFleet | RequestClass | RoutingPlan
 Wire = Mapping[str, Any]
@@ -65,15 +67,23 @@ class Writer:
         Raises:
             Conflict: the object changed since it was looked at.
         """
-        stored = item.status.to_wire()
-        if dict(status) == stored:
-            return False
         metadata = {name: getattr(item.metadata, name) for name in ("name", "namespace", "uid")}
         version = (item.metadata.model_extra or {}).get("resourceVersion")
-        head = {"apiVersion": API_VERSION, "kind": item.kind, "metadata": metadata}
+        return await self._write(item.kind, metadata, version, item.status.to_wire(), status)
+
+    async def raw_status(self, item: Object, status: Wire) -> bool:
+        """The same for an object that does not parse."""
+        metadata = {name: item["metadata"].get(name) for name in ("name", "namespace", "uid")}
+        version = item["metadata"].get("resourceVersion")
+        return await self._write(item["kind"], metadata, version, part(item, "status"), status)
+
+    async def _write(self, kind: str, metadata: Wire, version: object, stored: Wire, status: Wire) -> bool:
+        if dict(status) == dict(stored):
+            return False
+        head = {"apiVersion": API_VERSION, "kind": kind, "metadata": dict(metadata)}
         document = {**head, "metadata": {**metadata, "resourceVersion": version}, "status": dict(status)}
-        await self._client.apply(_RESOURCES[item.kind], document, force=True, subresource="status")
-        self._metrics.status_writes.labels(item.kind).inc()
+        await self._client.apply(_RESOURCES[kind], document, force=True, subresource="status")
+        self._metrics.status_writes.labels(kind).inc()
         for turn in turns(stored, status):
             self._recorder.record(head, turn.reason, turn.action, turn.note, warning=turn.warning)
         return True

@@ -42,6 +42,14 @@ def routing_off() -> tuple[ConditionValue, ...]:
     )
 
 
+def name_taken(message: str) -> tuple[ConditionValue, ...]:
+    """Both conditions where the index cannot be written under its name."""
+    return tuple(
+        ConditionValue(type_, ConditionStatus.FALSE, ConditionReason.TABLE_NAME_TAKEN, message)
+        for type_ in (ConditionType.TABLE_FRESH, ConditionType.AFFINITY_ENABLED)
+    )
+
+
 def table_fresh(known: Acknowledgement, keys: KeyDecision | None, weak_secret: bool) -> ConditionValue:
     """Whether the routers have the newest table, and it could be planned; without a live router nobody lacks it."""
     status, reason, message = ConditionStatus.TRUE, ConditionReason.TABLE_ACKNOWLEDGED, known.message

@@ -7,7 +7,7 @@ numbered in ``next_table``. Equal content makes no new generation: nothing is wr
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from kvplan_operator.api.fleet_enums import RoutingMode
 from kvplan_operator.model.snapshot import Snapshot
@@ -33,6 +33,8 @@ from kvplan_operator.route.slots import PublishedSlot, next_slots, planned_group
 from kvplan_solver.cacheroute.keys import fingerprint, weak_secret
 
 Document = Mapping[str, Any]
+LARGEST_LEAD: Final = 1_000_000
+"""Generations by which a router may be ahead of the index in the cluster: ten days of one every second."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +98,7 @@ class _Round:
         self.weak = fingerprint(weak_secret(snapshot.fleet.metadata.uid or ""))
         known = before.document["hash"]["fingerprint"] if before.document else ""
         self.fingerprint = common_fingerprint(self.routers, known) or self.weak
-        self.version = TableVersion(before.epoch, _next_generation(before, self.routers))
+        self.version = TableVersion(before.epoch, next_generation(before, self.routers))
 
     def decided(self, draining: Collection[str], recent: KeyDecision | None) -> TableDecision:
         """All steps in order."""
@@ -178,7 +180,11 @@ def _held(recent: KeyDecision | None) -> KeyDecision | None:
     return replace(recent, step=KeyStep.HOLD, plan=None)
 
 
-def _next_generation(before: Published, routers: tuple[RouterProcess, ...]) -> int:
-    """Later than everything of this epoch that was published or seen by a router."""
-    seen = [router.state.generation for router in routers if router.state and router.state.epoch == before.epoch]
-    return max(before.generation, *seen, 0) + 1
+def next_generation(before: Published, routers: tuple[RouterProcess, ...]) -> int:
+    """Later than everything of this epoch that was published, and than what routers have where an index was put back.
+
+    A report that is further ahead than any index could be is made up: following it would use the numbers up.
+    """
+    said = [router.state.generation for router in routers if router.state and router.state.epoch == before.epoch]
+    believed = [generation for generation in said if generation - before.generation <= LARGEST_LEAD]
+    return max(before.generation, *believed, 0) + 1

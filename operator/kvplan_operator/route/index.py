@@ -50,7 +50,7 @@ class Head:
 def observe_document(snapshot: Snapshot, head: Head) -> dict[str, Any]:
     """Rules and grids only."""
     rules = class_rules(selected_classes(snapshot), snapshot.fleet)
-    classes = [found | _unplanned_policy(request_class, snapshot) for request_class, found in rules]
+    classes = [found | unplanned_policy(request_class, snapshot) for request_class, found in rules]
     return _common(snapshot, head) | {"mode": "observe", "classes": classes}
 
 
@@ -68,7 +68,7 @@ def plan_document(snapshot: Snapshot, planned: Planned, head: Head) -> dict[str,
             steady = _steady_queue(request_class, policy["queue"], known.get(name))
             classes.append(found | policy | {"routes": list(routes[name]), "queue": steady})
         else:
-            classes.append(found | _unplanned_policy(request_class, snapshot))
+            classes.append(found | unplanned_policy(request_class, snapshot))
     return _common(snapshot, head) | {
         "mode": "plan",
         "planDigest": plan_digest(planned.plan.spec),
@@ -100,7 +100,8 @@ def _common(snapshot: Snapshot, head: Head) -> dict[str, Any]:
     }
 
 
-def _unplanned_policy(request_class: RequestClass, snapshot: Snapshot) -> dict[str, Any]:
+def unplanned_policy(request_class: RequestClass, snapshot: Snapshot) -> dict[str, Any]:
+    """What the index says of a class that no plan knows: it is recognised and counted, and goes nowhere special."""
     tokens = request_class.spec.tokens
     return {
         "routes": [],

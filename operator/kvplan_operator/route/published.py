@@ -20,8 +20,9 @@ from kvplan_operator.api.labels import (
     RETIRED_ANNOTATION,
     SHARES_ANNOTATION,
 )
+from kvplan_operator.kube.resources import SERVING_FLEETS
 from kvplan_operator.model.instants import instant_or_zero
-from kvplan_operator.model.pods import Object, labels_of, part
+from kvplan_operator.model.pods import Object, labels_of, part, parts
 from kvplan_operator.route.slots import PublishedSlot, slots_from_wire
 from kvplan_solver.cacheroute.gate import AffinityState
 from kvplan_solver.cacheroute.table import Index, Table, TableRefused, read_index, read_table
@@ -43,6 +44,11 @@ def is_shard_name(name: str, fleet: str) -> bool:
     return name.startswith(f"{index_name(fleet)}-")
 
 
+def shards_of(document: Mapping[str, Any] | None) -> frozenset[str]:
+    """Shards that an index names."""
+    return frozenset() if document is None else frozenset(shard["name"] for shard in document["shards"])
+
+
 @dataclass(frozen=True, eq=False)
 class Published:
     """The table as the cluster has it.
@@ -56,6 +62,7 @@ class Published:
         fault: why the text that is there is no index; empty where there is none or it is good.
         shards: creation time of each shard object, seconds since the epoch, by name.
         shard_bytes: content of the shards; absent for objects that are no shard.
+        shard_uids: identity of each shard object, by name.
         affinity: what the gate said last.
         installed: when the keys were installed, seconds since the epoch; 0 where never.
         held: shares that routers may still use, see ``shares``.
@@ -71,6 +78,7 @@ class Published:
     fault: str = ""
     shards: Mapping[str, float] = field(default_factory=dict)
     shard_bytes: Mapping[str, bytes] = field(default_factory=dict)
+    shard_uids: Mapping[str, str] = field(default_factory=dict)
     affinity: AffinityState = AffinityState.UNKNOWN
     installed: float = 0.0
     held: Held = field(default_factory=dict)
@@ -90,7 +98,7 @@ class Published:
     @property
     def named_shards(self) -> frozenset[str]:
         """Shards that the index names."""
-        return frozenset() if self.document is None else frozenset(s["name"] for s in self.document["shards"])
+        return shards_of(self.document)
 
     @cached_property
     def table(self) -> Table | None:
@@ -112,7 +120,7 @@ def published(config_maps: Mapping[str, Object], fleet: str, last: Published | N
         last: an earlier reading, given back where no object changed, so that nothing is decoded twice.
     """
     found = config_maps.get(index_name(fleet))
-    if found is None:
+    if found is None or not is_index(found, fleet):
         return None
     shards = {name: item for name, item in config_maps.items() if _is_shard(name, item, fleet)}
     versions = {name: _version(item) for name, item in (*shards.items(), (index_name(fleet), found))}
@@ -130,6 +138,7 @@ def published(config_maps: Mapping[str, Object], fleet: str, last: Published | N
         fault=fault,
         shards={name: _created(item) for name, item in shards.items()},
         shard_bytes={name: data for name, item in shards.items() if (data := _shard_bytes(item)) is not None},
+        shard_uids={name: str(part(item, "metadata").get("uid") or "") for name, item in shards.items()},
         affinity=_affinity(notes.get(AFFINITY_ANNOTATION)),
         installed=_number(notes.get(INSTALLED_ANNOTATION)),
         held=_held(notes.get(SHARES_ANNOTATION)),
@@ -148,6 +157,13 @@ def _document(text: object, epoch: int) -> tuple[Mapping[str, Any] | None, str]:
     if document["epoch"] != epoch:
         return None, f"epoch {document['epoch']} is not the object's creation time {epoch}"
     return document, ""
+
+
+def is_index(item: Object, fleet: str) -> bool:
+    """Whether a ConfigMap under the name of the index is kvplan's: somebody may have taken off the label."""
+    owners = parts(part(item, "metadata"), "ownerReferences")
+    owned = any(owner.get("kind") == SERVING_FLEETS.kind and owner.get("name") == fleet for owner in owners)
+    return owned or labels_of(item).get(FLEET_LABEL) == fleet
 
 
 def _is_shard(name: str, item: Object, fleet: str) -> bool:

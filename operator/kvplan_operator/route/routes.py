@@ -3,8 +3,8 @@
 Inputs: a plan's routes of one class, those of the index in force, serving and planned groups. Output: routes whose
 shares add up to the same. A configuration gets its share as far as its groups serve; the rest goes to groups that
 the plan is about to remove, as long as they serve, else stays on configurations that the class leaves and the plan
-keeps for others, else goes to the other planned ones. With every planned group serving, the routes are the plan's own. ``as_serving`` is the plan with those routes and groups, for the key planner,
-so that keys follow the same. Pure.
+keeps for others, else goes to the other planned ones. With every planned group serving, the routes are the plan's
+own. ``as_serving`` is the plan with those routes and groups, for the key planner, so that keys follow the same. Pure.
 """
 
 from collections import Counter

@@ -112,13 +112,17 @@ def _candidate(view: FleetView) -> CandidatePlan | None:
 
 
 def _said(view: FleetView) -> Iterator[Said]:
-    """Every condition; a refusal has the last word on the one it speaks of, kstatus comes from all of them."""
+    """Every condition; a refusal has the last word on the one it speaks of, kstatus comes from all of them.
+
+    Where the choice itself needs a person, that is what PlanAccepted tells: the plan in force, which the gate judged
+    then, is not what somebody asked for.
+    """
     yield from view.observed
     choice = view.choice
     yield Said(ConditionType.PLAN_ACCEPTED, choice.status, choice.reason, choice.message)
     yield _rollout(view)
     yield nothing_wrong(ConditionType.CONTENDED)
-    if view.refusal is not None:
+    if view.refusal is not None and not (choice.stalled and view.refusal.condition is ConditionType.PLAN_ACCEPTED):
         yield of_refusal(view.refusal)
     yield from readiness(_situation(view))
 

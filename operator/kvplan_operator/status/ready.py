@@ -53,8 +53,11 @@ def readiness(at: Situation) -> tuple[Said, Said, Said]:
         return _suspended(at), nothing_wrong(RECONCILING), nothing_wrong(STALLED)
     ready = _ready(at)
     stalled = _stalled(at, ready)
-    moving = nothing_wrong(RECONCILING) if stalled.status is ConditionStatus.TRUE else _reconciling(at)
-    return ready, moving, stalled
+    if stalled.status is not ConditionStatus.TRUE:
+        return ready, _reconciling(at), stalled
+    # What only a person can move on is not ready, whatever else is well: kstatus reads Stalled first.
+    stuck = ready if ready.status is ConditionStatus.FALSE else flag(READY, False, stalled.reason, stalled.message)
+    return stuck, nothing_wrong(RECONCILING), stalled
 
 
 def _suspended(at: Situation) -> Said:

@@ -60,8 +60,10 @@ def check_succession(index: Index, current: Table | None) -> None:
 
 
 def _check_hash(index: Index, fingerprint: str | None) -> None:
-    named = index.document["hash"]["fingerprint"]
-    if fingerprint is not None and named != fingerprint:
+    """Without a key nothing was hashed: a first table comes before its writer has heard a reader's fingerprint."""
+    document = index.document
+    named, has_keys = document["hash"]["fingerprint"], document["inline"]["keys"] or document["shards"]
+    if has_keys and fingerprint is not None and named != fingerprint:
         raise TableRefused(RefusalReason.FOREIGN_HASH, f"keys hashed under {named}, ours is {fingerprint}")
 
 

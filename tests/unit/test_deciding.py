@@ -1,0 +1,28 @@
+"""Whether the commands of a step may be carried out."""
+
+import pytest
+
+from kvplan_operator.act.commands import Command, ObjectRef, ScaleSet, StartDrain
+from kvplan_operator.act.rollout import RolloutStep
+from kvplan_operator.api.conditions import ConditionReason, ConditionType
+from kvplan_operator.gate.verdict import Refusal, Verdict
+from kvplan_operator.reconcile.deciding import lets
+
+DRAIN = StartDrain(ObjectRef("Pod", "p", "u", ""), 1)
+GROW = ScaleSet(ObjectRef("Deployment", "d", "u", "1"), 1, 2, "plan")
+SHRINK = ScaleSet(ObjectRef("Deployment", "d", "u", "1"), 2, 1, "plan", leaving=DRAIN.pod)
+
+CASES: dict[str, tuple[ConditionReason | None, Command, bool]] = {
+    "a plan that the gate lets through": (None, DRAIN, True),
+    "a plan that it refuses": (ConditionReason.FOREIGN_WRITER, GROW, False),
+    "another drain on a spent budget": (ConditionReason.RESTART_BUDGET_SPENT, DRAIN, False),
+    "the end of a drain that had begun": (ConditionReason.RESTART_BUDGET_SPENT, SHRINK, True),
+    "the group that comes in its place": (ConditionReason.RESTART_BUDGET_SPENT, GROW, True),
+}
+
+
+@pytest.mark.parametrize("sentence", CASES)
+def test_a_step_goes_on_for(sentence: str) -> None:
+    reason, command, goes = CASES[sentence]
+    refusal = None if reason is None else Refusal(ConditionType.PLAN_ACCEPTED, reason, "why")
+    assert lets(Verdict("0" * 64, refusal), RolloutStep(commands=(command,))) is goes

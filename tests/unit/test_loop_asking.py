@@ -1,0 +1,41 @@
+"""What counts as a whole answer, by the loop's clients."""
+
+import json
+
+import pytest
+
+from e2e.loop.asking import Asked, End, judged
+
+WORDS = "lorem"
+WHOLE = Asked("chat", WORDS, 2)
+STREAMED = Asked("chat", WORDS, 2, stream=True)
+
+
+def whole(text: str = "abcdefgh", tokens: int = 2) -> bytes:
+    return json.dumps({"choices": [{"text": text}], "usage": {"completion_tokens": tokens}}).encode()
+
+
+def event(text: str) -> bytes:
+    return b"data: " + json.dumps({"choices": [{"text": text}]}).encode() + b"\n\n"
+
+
+USAGE = b"data: " + json.dumps({"choices": [], "usage": {"completion_tokens": 2}}).encode() + b"\n\n"
+DONE = b"data: [DONE]\n\n"
+
+CASES: dict[str, tuple[Asked, int, bytes, End]] = {
+    "every token is there": (WHOLE, 200, whole(), End.WHOLE),
+    "the engine stopped early": (WHOLE, 200, whole("abcd", 1), End.TRUNCATED),
+    "the text is shorter than its count": (WHOLE, 200, whole("abcd"), End.TRUNCATED),
+    "the object is cut": (WHOLE, 200, whole()[:-3], End.TRUNCATED),
+    "a stream with its end": (STREAMED, 200, event("abcd") + event("efgh") + USAGE + DONE, End.WHOLE),
+    "a stream without its end": (STREAMED, 200, event("abcd") + event("efgh") + USAGE, End.TRUNCATED),
+    "a stream that lost a token": (STREAMED, 200, event("abcd") + USAGE + DONE, End.TRUNCATED),
+    "a stream of nothing": (STREAMED, 200, b"", End.TRUNCATED),
+    "no capacity": (WHOLE, 429, b"{}", End.SHED),
+    "no engine": (WHOLE, 503, b"no healthy upstream", End.FAILED),
+}
+
+
+@pytest.mark.parametrize(("asked", "status", "body", "end"), CASES.values(), ids=CASES.keys())
+def test_an_answer_is_judged(asked: Asked, status: int, body: bytes, end: End) -> None:
+    assert judged(asked, status, body)[0] is end
