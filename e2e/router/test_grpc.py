@@ -30,7 +30,7 @@ SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.Health
 
 
 def pick() -> Pick:
-    return Pick(("10.0.0.1:80",), {}, Outcome.COLD, Ticket(SlotAccount("a-0"), 1, "chat"))
+    return Pick(("10.0.0.1:80",), {}, Outcome.COLD, Ticket(SlotAccount("a-0"), 1, "chat", 0.0))
 
 
 @pytest.fixture(params=["aio", "native"])
