@@ -59,7 +59,8 @@ sbom: setup ## Bills of materials of both images, in out/
 	@for image in operator router; do out/tools/bin/cyclonedx-py requirements --output-reproducible \
 	  -o "out/sbom-$$image.json" "requirements/$$image.txt"; done
 
-demo: demo-plan ## The main job, end to end (until the loop exists: the planning half)
+demo: controlplane ## The main job: kubectl apply to a routed request, on a real control plane; report in out/demo
+	@$(BIN)/python -m e2e.loop.demo --out out/demo
 
 demo-plan: setup ## Real traces (or a stated generated one) in; a proven plan, its explanation, table and plots out
 	@$(BIN)/kvplan demo-plan --out "$(OUT)"

@@ -11,12 +11,12 @@ from tests.rollouts import rollout_fleet
 Object = dict[str, Any]
 
 
-def engine_set(nodes: str = "n0", replicas: int = 2, **labels: str) -> Object:
+def engine_set(nodes: str = "n0", replicas: int = 2, fleet: str = "other") -> Object:
     container = {"name": "vllm", "resources": {"limits": {"nvidia.com/gpu": "2"}}}
     return {
         "metadata": {
             "name": "s", "namespace": "team", "annotations": {"kvplan.dev/nodes": nodes},
-            "labels": {"kvplan.dev/fleet": "other", "kvplan.dev/set": "s"} | labels,
+            "labels": {"kvplan.dev/fleet": fleet, "kvplan.dev/set": "s"},
         },
         "spec": {"replicas": replicas, "template": {"spec": {"containers": [container]}}},
     }  # fmt: skip
@@ -37,7 +37,7 @@ PROMISES = {
     ),
     "a pod of the same set elsewhere": (engine_set(replicas=1), (bound("n0", namespace="else"),), ({"n0": 2},)),
     "groups across nodes": (engine_set("n0,n1", 1), (bound("n1"),), ({"n0": 2},)),
-    "an object that is no engine set": (engine_set(**{"kvplan.dev/set": ""}) | {"metadata": {"name": "s"}}, (), ()),
+    "an object that is no engine set": (engine_set() | {"metadata": {"name": "s"}}, (), ()),
 }
 
 
@@ -48,6 +48,6 @@ def test_what_is_promised_to(item: Object, pods: tuple[Object, ...], wanted: tup
 
 def test_a_fleet_s_own_sets_are_left_out() -> None:
     fleet = rollout_fleet(2)
-    own = engine_set(**{"kvplan.dev/fleet": fleet.metadata.name})
+    own = engine_set(fleet=fleet.metadata.name)
     own["metadata"]["namespace"] = fleet.metadata.namespace
     assert promised_elsewhere([own], (), fleet) == ()

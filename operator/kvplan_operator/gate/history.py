@@ -85,10 +85,10 @@ def noted(item: Object, annotation: str) -> str:
 
 def _load_seconds(pods: tuple[Object, ...], fleet: ServingFleet) -> Iterator[float]:
     """From bound to ready, of each pod of the fleet that never restarted; seconds."""
-    for pod in pods:
+    for pod in (pod for pod in pods if configuration_of(pod, fleet) is not None):
         since = _true_since(pod)
         restarted = any(container.get("restartCount") for container in parts(part(pod, "status"), "containerStatuses"))
-        if configuration_of(pod, fleet) is not None and {"PodScheduled", "Ready"} <= set(since) and not restarted:
+        if {"PodScheduled", "Ready"} <= set(since) and not restarted:
             yield max(0.0, since["Ready"] - since["PodScheduled"])
 
 
