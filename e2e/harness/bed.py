@@ -23,6 +23,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--nodes", type=int, default=3, help="simulated nodes of eight GPUs (default 3)")
     parser.add_argument("--prometheus", action="store_true", help="start a Prometheus as well")
     options = parser.parse_args(argv)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell started it in the background
     signal.signal(signal.SIGTERM, _stop)
     try:
         _serve(options.nodes, options.prometheus)
