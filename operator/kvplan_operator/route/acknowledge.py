@@ -8,9 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.model.pods import is_ready, is_terminal, is_terminating, labels_of, name_of, part
 from kvplan_operator.model.selectors import selects
 from kvplan_operator.model.snapshot import RouterState, Snapshot
+from kvplan_solver.cacheroute.keys import fingerprint, weak_secret
 
 _NAMED = 5
 """Routers that a message names at most."""
@@ -109,6 +111,17 @@ def common_fingerprint(routers: Sequence[RouterProcess], before: str) -> str:
     most = max(said.values())
     candidates = sorted(name for name, times in said.items() if times == most)
     return before if before in candidates else candidates[0]
+
+
+def weak_fingerprint(fleet: ServingFleet) -> str:
+    """Fingerprint of what stands in for a hash secret where the routers have none."""
+    return fingerprint(weak_secret(fleet.metadata.uid or ""))
+
+
+def hashes_weakly(routers: Sequence[RouterProcess], fleet: ServingFleet) -> bool:
+    """Whether a router said that it hashes under the fleet's uid."""
+    weak = weak_fingerprint(fleet)
+    return any(router.state is not None and router.state.fingerprint == weak for router in routers)
 
 
 def _pods(snapshot: Snapshot) -> Iterator[RouterProcess]:

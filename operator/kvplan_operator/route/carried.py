@@ -13,18 +13,17 @@ from kvplan_operator.api.fleet_enums import Affinity, RoutingMode
 from kvplan_operator.api.routing_plan import RoutingPlan
 from kvplan_operator.model.snapshot import Snapshot
 from kvplan_operator.plan.index_head import class_rules
-from kvplan_operator.route.acknowledge import RouterProcess, acknowledgement, router_processes
+from kvplan_operator.route.acknowledge import acknowledgement, hashes_weakly, router_processes
 from kvplan_operator.route.conditions import table_fresh
 from kvplan_operator.route.cycle import TableDecision, next_generation
 from kvplan_operator.route.engine_pods import engine_pods
 from kvplan_operator.route.homes import slots_of_homes
-from kvplan_operator.route.index import selected_classes, unplanned_policy
+from kvplan_operator.route.index import destinations, published_reservations, selected_classes, unplanned_policy
 from kvplan_operator.route.keys import KeyDecision, KeyStep
 from kvplan_operator.route.publication import Notes, next_publication
 from kvplan_operator.route.published import Published
 from kvplan_operator.route.share_round import share_round
-from kvplan_operator.route.slots import PublishedSlot, next_slots, planned_groups
-from kvplan_solver.cacheroute.keys import fingerprint, weak_secret
+from kvplan_operator.route.slots import next_slots, planned_groups
 
 Document = Mapping[str, Any]
 
@@ -52,13 +51,12 @@ def carried_table(snapshot: Snapshot, plan: RoutingPlan, draining: Collection[st
     pods = engine_pods(snapshot.cluster.pods, snapshot.fleet)
     slots = next_slots(before.slots, pods, planned_groups(plan), draining, named)
     generation = next_generation(before, routers)
-    shares = share_round(before, routers, slots, _largest_reservations(held), generation)
+    shares = share_round(before, routers, slots, published_reservations(held), generation)
     document = {
         **held,
         "generation": generation,
         "classes": _classes(snapshot, held),
-        "routers": shares.routers,
-        "slots": [_with_shares(slot, shares.by_slot) for slot in slots],
+        **destinations(slots, shares),
     }
     notes = Notes(before.affinity, shares.held, snapshot.now)
     publication = next_publication(snapshot.fleet.metadata.name, document, _keys(snapshot), before, notes)
@@ -68,7 +66,7 @@ def carried_table(snapshot: Snapshot, plan: RoutingPlan, draining: Collection[st
         publication=publication,
         document=before.document if publication is None else publication.document,
         acknowledgement=known,
-        conditions=(table_fresh(known, None, _is_weak(snapshot, routers)),),
+        conditions=(table_fresh(known, None, hashes_weakly(routers, snapshot.fleet)),),
     )
 
 
@@ -86,22 +84,3 @@ def _classes(snapshot: Snapshot, held: Document) -> list[dict[str, Any]]:
 def _keys(snapshot: Snapshot) -> KeyDecision | None:
     """The keys in force stay, unless the spec wants none."""
     return None if snapshot.fleet.spec.routing.affinity is Affinity.OFF else KeyDecision(KeyStep.HOLD)
-
-
-def _with_shares(slot: PublishedSlot, by_slot: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    return slot.to_wire() | ({"routers": by_slot[slot.name]} if slot.name in by_slot else {})
-
-
-def _largest_reservations(document: Document) -> dict[str, int]:
-    """Largest R̃ by configuration, KV tokens."""
-    largest: dict[str, int] = {}
-    for route in (route for entry in document["classes"] for route in entry["routes"]):
-        name = route["configuration"]
-        largest[name] = max(largest.get(name, 0), route["reservationTokens"])
-    return largest
-
-
-def _is_weak(snapshot: Snapshot, routers: tuple[RouterProcess, ...]) -> bool:
-    """Whether routers said that they hash under the fleet's uid."""
-    weak = fingerprint(weak_secret(snapshot.fleet.metadata.uid or ""))
-    return any(router.state is not None and router.state.fingerprint == weak for router in routers)

@@ -18,7 +18,9 @@ from kvplan_operator.route.acknowledge import (
     RouterProcess,
     acknowledgement,
     common_fingerprint,
+    hashes_weakly,
     router_processes,
+    weak_fingerprint,
 )
 from kvplan_operator.route.affinity import AffinityDecision, decide_affinity
 from kvplan_operator.route.conditions import ConditionValue, affinity_enabled, routing_off, table_fresh
@@ -30,7 +32,6 @@ from kvplan_operator.route.publication import Notes, Publication, next_publicati
 from kvplan_operator.route.published import Published
 from kvplan_operator.route.share_round import share_round
 from kvplan_operator.route.slots import PublishedSlot, next_slots, planned_groups
-from kvplan_solver.cacheroute.keys import fingerprint, weak_secret
 
 Document = Mapping[str, Any]
 LARGEST_LEAD: Final = 1_000_000
@@ -95,9 +96,8 @@ class _Round:
     def __init__(self, snapshot: Snapshot, planned: Planned | None, before: Published) -> None:
         self.snapshot, self.planned, self.before = snapshot, planned, before
         self.routers = router_processes(snapshot)
-        self.weak = fingerprint(weak_secret(snapshot.fleet.metadata.uid or ""))
         known = before.document["hash"]["fingerprint"] if before.document else ""
-        self.fingerprint = common_fingerprint(self.routers, known) or self.weak
+        self.fingerprint = common_fingerprint(self.routers, known) or weak_fingerprint(snapshot.fleet)
         self.version = TableVersion(before.epoch, next_generation(before, self.routers))
 
     def decided(self, draining: Collection[str], recent: KeyDecision | None) -> TableDecision:
@@ -125,7 +125,7 @@ class _Round:
             keys=keys,
             affinity=affinity,
             conditions=(
-                table_fresh(known, keys, self._has_weak_secret()),
+                table_fresh(known, keys, hashes_weakly(self.routers, self.snapshot.fleet)),
                 affinity_enabled(affinity, keys, observing=self._observing()),
             ),
             notes=self._notes(keys),
@@ -159,11 +159,6 @@ class _Round:
         )
         notes = Notes(affinity.state, shares.held, self.snapshot.now)
         return next_publication(self.snapshot.fleet.metadata.name, document, keys, self.before, notes)
-
-    def _has_weak_secret(self) -> bool:
-        """Whether routers said that they hash under the fleet's uid."""
-        said = {router.state.fingerprint for router in self.routers if router.state}
-        return self.weak in said
 
     def _observing(self) -> bool:
         return self.snapshot.fleet.spec.routing.mode is RoutingMode.OBSERVE

@@ -5,7 +5,7 @@ encoder completes. Without a plan it is ``observe``: rules and grids, so that ra
 overrides routing. With one, classes that are newer than the plan have rules and no routes. Pure.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,21 +83,32 @@ def selected_classes(snapshot: Snapshot) -> tuple[RequestClass, ...]:
 
 def largest_reservations(planned: Planned | None) -> dict[str, int]:
     """Largest R̃ by configuration, KV tokens; empty without a plan."""
-    largest: dict[str, int] = {}
-    for class_plan in planned.plan.spec.classes if planned else ():
-        for route in class_plan.routes:
-            largest[route.configuration] = max(largest.get(route.configuration, 0), route.reservation_tokens)
-    return largest
+    plans = planned.plan.spec.classes if planned else ()
+    return _largest((route.configuration, route.reservation_tokens) for plan in plans for route in plan.routes)
+
+
+def published_reservations(document: Document) -> dict[str, int]:
+    """Largest R̃ by configuration that an index names, KV tokens."""
+    routes = (route for entry in document["classes"] for route in entry["routes"])
+    return _largest((route["configuration"], route["reservationTokens"]) for route in routes)
+
+
+def destinations(slots: Iterable[PublishedSlot], shares: Shares) -> dict[str, Any]:
+    """Who may be sent to, and which router owns how much of it."""
+    own = shares.by_slot
+    entries = [slot.to_wire() | ({"routers": own[slot.name]} if slot.name in own else {}) for slot in slots]
+    return {"routers": shares.routers, "slots": entries}
 
 
 def _common(snapshot: Snapshot, head: Head) -> dict[str, Any]:
-    by_slot = head.shares.by_slot
-    return common_head(snapshot.fleet, head.fingerprint, head.version) | {
-        "routers": head.shares.routers,
-        "slots": [
-            slot.to_wire() | ({"routers": by_slot[slot.name]} if slot.name in by_slot else {}) for slot in head.slots
-        ],
-    }
+    return common_head(snapshot.fleet, head.fingerprint, head.version) | destinations(head.slots, head.shares)
+
+
+def _largest(held: Iterable[tuple[str, int]]) -> dict[str, int]:
+    largest: dict[str, int] = {}
+    for configuration, tokens in held:
+        largest[configuration] = max(largest.get(configuration, 0), tokens)
+    return largest
 
 
 def unplanned_policy(request_class: RequestClass, snapshot: Snapshot) -> dict[str, Any]:
