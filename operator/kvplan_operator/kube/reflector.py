@@ -43,7 +43,6 @@ class Reflector(Generic[T]):
     Attributes:
         objects: what each was projected to, by namespace and name; a live view.
         synced: set once the first list is in.
-        last_heard: when the API server last said anything, by the clock.
         failure: what stands in the way now; None while all is well.
     """
 
@@ -72,7 +71,7 @@ class Reflector(Generic[T]):
             project: what to keep of an object; None keeps nothing of it. Equal projections are no change.
             on_change: called for each difference.
             silence_seconds: after which a silent watch counts as dead.
-            clock: for ``last_heard``.
+            clock: tells how long a watch lasted.
             rng: for pauses, draws from [0, 1).
         """
         self._client, self._resource, self._namespace = client, resource, namespace
@@ -83,7 +82,6 @@ class Reflector(Generic[T]):
         self._version: str | None = None
         self.objects: Mapping[Key, T] = MappingProxyType(self._known)
         self.synced = asyncio.Event()
-        self.last_heard = float("-inf")
         self.failure: KubeError | None = None
 
     async def run(self) -> None:
@@ -147,7 +145,7 @@ class Reflector(Generic[T]):
             self._store(_key(event.object), None if event.type == "DELETED" else self._project(event.object))
 
     def _hear(self, version: str) -> None:
-        self._version, self.last_heard, self.failure = version, self._clock(), None
+        self._version, self.failure = version, None
 
     def _store(self, key: Key, new: T | None) -> None:
         old = self._known.get(key)
