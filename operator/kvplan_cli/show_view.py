@@ -1,16 +1,18 @@
-"""How the two honest facts look: ε as a step function, and where Algorithm 1 stops."""
+"""How the honest facts look: ε as a step function, where Algorithm 1 stops, what headroom is for."""
 
 from collections.abc import Sequence
 
 from rich.console import RenderableType
 
 from kvplan_cli.epsilon import order_at, radii_to_show, shift_thresholds
+from kvplan_cli.headroom import HEADROOM, Refusals
 from kvplan_cli.output import View, number, percent, sentence, table
 from kvplan_cli.sticking import Ending
 from kvplan_solver.instance import Ambiguity, ClassInput, Instance
 
 _EPSILON_HEADINGS = ("ε, tokens", "ε/mean", "Wasserstein1", "WassersteinInf", "Scale", "")
 _STICKING_HEADINGS = ("start", "groups at the end", "iterations", "cost per second", "× certified", "rejected")
+_HEADROOM_HEADINGS = ("requests a group fits", "groups", "routers", "refused, ledger M/(1+κ)", "refused, ledger M")
 
 Row = dict[str, object]
 
@@ -84,3 +86,24 @@ def _sticking_row(instance: Instance, ending: Ending) -> Row:
         "timesCertified": ending.ratio,
         "rejected": ", ".join(f"{name} {percent(share, 0)}" for name, share in rejected.items()) or "nothing",
     }
+
+
+def headroom_view(found: Sequence[Refusals]) -> View:
+    """Both ledgers for each size."""
+    rows: list[Row] = [
+        {
+            "requestsPerGroup": f.fitting,
+            "groups": f.groups,
+            "routers": f.routers,
+            "refusedKeptFree": f.kept_free,
+            "refusedGivenOut": f.given_out,
+        }
+        for f in found
+    ]
+    cells = ([f.fitting, f.groups, f.routers, percent(f.kept_free), percent(f.given_out)] for f in found)
+    title = f"Requests refused at the mean that (6e) allows, κ = {HEADROOM}"
+    told = sentence(
+        "(6e) holds the mean to M/(1+κ). A ledger with that same limit is full at the planned mean; κ is the room in "
+        "which concurrency moves around it."
+    )
+    return View({"headroom": HEADROOM, "refusals": rows}, [table(title, _HEADROOM_HEADINGS, cells), told])

@@ -3,7 +3,10 @@
 One function each for the solver, the certificate, the table and the router's ledger, so that they can
 never disagree by a block. Source: 02-solver §1 (from equation (6e) of the BCD-DRO paper): a request of
 class i on configuration k holds R̃_ik = ceil(r_i/B)·B − δ_ik·floor(Lpre_i/B)·B tokens, and the requests in
-flight on a group may hold Q_k = (M_k − Σ_i δ_ik·floor(Lpre_i/B)·B)/(1+κ) in all.
+flight on a group may hold Q_k = M_k − Σ_i δ_ik·floor(Lpre_i/B)·B in all.
+
+The headroom κ of (6e) is no part of Q. It is room for concurrency to fluctuate around the mean that a plan holds to
+M_k; a ledger that kept it free as well would be full at the planned mean (docs/decisions/0008).
 """
 
 from collections.abc import Iterable
@@ -29,26 +32,20 @@ def effective_reservation_tokens(
     return held - (floor_to_block(shared_prefix_tokens, block_tokens) if cached else 0)
 
 
-def group_budget_tokens(
-    kv_capacity_tokens: int, cached_prefix_tokens: Iterable[int], headroom_milli: int, block_tokens: int
-) -> int:
+def group_budget_tokens(kv_capacity_tokens: int, cached_prefix_tokens: Iterable[int], block_tokens: int) -> int:
     """Q: KV tokens that requests in flight on one group may hold together.
 
     Args:
         kv_capacity_tokens: M, KV tokens of the group.
         cached_prefix_tokens: Lpre of every class whose prefix is cached on the group.
-        headroom_milli: κ in thousandths.
         block_tokens: tokens of one KV block.
 
     Returns:
-        Tokens, rounded down, never negative.
+        Tokens, never negative.
 
     Raises:
-        InvalidInput: negative headroom or a block smaller than one token.
+        InvalidInput: a block smaller than one token.
     """
-    if headroom_milli < 0:
-        raise InvalidInput("budget", "headroom_milli", headroom_milli, "use 0 or more thousandths")
     if block_tokens < 1:
         raise InvalidInput("budget", "block_tokens", block_tokens, "use 1 or more tokens")
-    pinned = sum(floor_to_block(tokens, block_tokens) for tokens in cached_prefix_tokens)
-    return max(0, (kv_capacity_tokens - pinned) * 1000 // (1000 + headroom_milli))
+    return max(0, kv_capacity_tokens - sum(floor_to_block(tokens, block_tokens) for tokens in cached_prefix_tokens))

@@ -59,7 +59,6 @@ def budgets(instance: Instance, cached: Bools) -> Floats:
                 group_budget_tokens(
                     k.kv_capacity_tokens,
                     (c.shared_prefix_tokens for i, c in enumerate(instance.classes) if cached[i, column]),
-                    instance.headroom_milli,
                     instance.block_tokens,
                 )
             )

@@ -228,3 +228,8 @@ def test_show_tells_the_two_facts_for_a_fleet_or_for_the_sample(
     orders = json.loads(run("show", "epsilon", "-f", TINY, "-o", "json").stdout)["classes"][0]["orders"]
     assert len({row["wasserstein1"] for row in orders}) == 3
     assert len({row["wassersteinInf"] for row in orders}) > 5
+
+
+def test_show_headroom_counts_who_a_ledger_at_the_mean_would_refuse() -> None:
+    rows = json.loads(run("show", "headroom", "-o", "json").stdout)["refusals"]
+    assert all(row["refusedGivenOut"] < row["refusedKeptFree"] for row in rows)

@@ -1,18 +1,19 @@
-"""``kvplan show``: two facts on which the planner and the paper differ, computed live.
+"""``kvplan show``: facts on which the planner and the paper differ, computed live.
 
-``show epsilon`` prints the reservation for a range of radii ε; ``show sticking`` where Algorithm 1 stops
-from different starts. Both work without input, on a stated example. They write nothing.
+``show epsilon`` prints the reservation for a range of radii ε; ``show sticking`` where Algorithm 1 stops from
+different starts; ``show headroom`` what κ is for. All work without input, on a stated example. They write nothing.
 """
 
 from typing import Annotated
 
 import typer
 
+from kvplan_cli.headroom import refusals
 from kvplan_cli.inputs import read_manifests, the_fleet
 from kvplan_cli.output import Format, OutputOption, note, show
 from kvplan_cli.problems import class_inputs, problem_of
 from kvplan_cli.sample_workload import sample_workload
-from kvplan_cli.show_view import epsilon_view, sticking_view
+from kvplan_cli.show_view import epsilon_view, headroom_view, sticking_view
 from kvplan_cli.sticking import endings, example_instance
 from kvplan_operator.model.workload import ClassWorkload
 from kvplan_solver.instance import ClassInput, Instance, clip_samples
@@ -49,6 +50,12 @@ def sticking(
     if filename:
         instance, source = _given_instance(filename, fleet, trace or []), ", ".join(filename)
     show(sticking_view(instance, endings(instance), source), output)
+
+
+@show_app.command()
+def headroom(output: OutputOption = Format.TABLE) -> None:
+    """Print who is refused at the memory load a plan allows, if the ledger kept the headroom free as well."""
+    show(headroom_view([refusals(fitting, 4, routers) for fitting in (8, 16, 32) for routers in (1, 2)]), output)
 
 
 def _given_instance(filename: list[str], fleet: str, traces: list[str]) -> Instance:

@@ -6,16 +6,14 @@ from numpy.typing import NDArray
 from kvplan_solver.certified.curves import ReservationCurves
 from kvplan_solver.cost import Coefficients
 from kvplan_solver.instance import Floats, Instance
-from kvplan_solver.memory import eligible, prefix_tokens
+from kvplan_solver.memory import eligible
 from kvplan_solver.packing import most_groups
 
 
 def largest_budget(instance: Instance) -> Floats:
-    """Most KV tokens one request of i could hold on k over all δ, (I, K): caching its own prefix is best."""
-    capacity = np.array([float(k.kv_capacity_tokens) for k in instance.configurations])[None, :]
-    prefix = prefix_tokens(instance)[:, None]
-    padding = 1 + instance.headroom
-    return np.asarray(np.maximum(capacity / padding, (capacity - prefix) / padding + prefix))
+    """Most KV tokens one request of i could hold on k over all δ, (I, K): M, its own prefix cached or not."""
+    capacity = np.array([float(k.kv_capacity_tokens) for k in instance.configurations])
+    return np.tile(capacity, (len(instance.classes), 1))
 
 
 def fit_deficit(instance: Instance, curves: ReservationCurves) -> Floats:

@@ -81,9 +81,7 @@ def memory_left(model: Model, cells: Cells) -> Floats:
 
 def allowed(model: Model, cells: Cells, index: Ints) -> Bools:
     """Where X may be positive: a group (6c), the longest request fits, R̃ ≤ Q, (n, I, K)."""
-    milli = 1000 + model.instance.headroom_milli
-    budget = memory_left(model, cells) * 1000 // milli
-    fits = held(model, cells, index) <= budget[:, None, :]
+    fits = held(model, cells, index) <= memory_left(model, cells)[:, None, :]
     return np.asarray((cells.z > 0)[:, None, :] & model.eligible & fits)
 
 
