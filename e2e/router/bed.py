@@ -140,7 +140,7 @@ class Bed:
 
     def _upstreams_known(self) -> bool:
         """Whether all upstreams are healthy in the routers' eyes: the first probe may have come too early."""
-        return (self.directory / parts.ENDPOINTS).read_text().count('"HEALTHY"') == self.layout.upstreams
+        return (self.directory / parts.ENDPOINTS).read_text().count('"HEALTHY"') == len(self.addresses)
 
     def _until_serving(self, number: int) -> None:
         ready = f"http://{HOST}:{self.router_ports[number].admin}/readyz"
@@ -162,8 +162,9 @@ class Bed:
     # ---- starting
 
     def _start(self) -> None:
-        self.addresses = [f"{HOST}:{self.ports.take()}" for _ in range(self.layout.upstreams)]
-        self.upstreams = [self._process(parts.upstream(self.layout, n, a)) for n, a in enumerate(self.addresses)]
+        started = [] if self.layout.running else [f"{HOST}:{self.ports.take()}" for _ in range(self.layout.upstreams)]
+        self.upstreams = [self._process(parts.upstream(self.layout, n, a)) for n, a in enumerate(started)]
+        self.addresses = [*self.layout.running, *started]
         (self.directory / parts.SECRET_FILE).write_bytes(SECRET)
         self.plain = self.table = WrittenTable(self.addresses)
         self.publish(self.table, wait=False)

@@ -39,6 +39,11 @@ def ext_proc(document: dict[str, Any]) -> dict[str, Any]:
     return config
 
 
+def be_patient(document: dict[str, Any]) -> None:
+    """Let no busy moment of the machine send a request on without a decision, where every one has to be counted."""
+    ext_proc(document)["message_timeout"] = "30s"
+
+
 def behave_like(gateway: str, document: dict[str, Any]) -> None:
     """Let our Envoy send what this gateway sends; it decides the mode itself, as gateways do."""
     config = ext_proc(document)

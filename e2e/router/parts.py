@@ -32,6 +32,7 @@ class Layout:
     Attributes:
         upstreams: how many.
         engine: arguments of the engine stand-in; None starts mirrors.
+        running: addresses of upstreams that run already; none is started then.
         routers: processes, each an endpoint of Envoy's.
         router_options: further arguments of every router.
         envoy_workers: threads of Envoy.
@@ -40,6 +41,7 @@ class Layout:
 
     upstreams: int = 2
     engine: Sequence[str] | None = None
+    running: Sequence[str] = ()
     routers: int = 1
     router_options: Mapping[str, str] = field(default_factory=dict)
     envoy_workers: int = 1

@@ -48,6 +48,7 @@ class WrittenTable:
         budget_tokens: Q of every slot.
         classes: in match order.
         homes: where a key lives: numbers of slots by key value, by the first rule of the first class.
+        backups: the planned backup of those with one slot, by key value; none where it is not named.
         routers: shareMilli by identity.
         generation: of the epoch.
         inline_keys_max: more keys than this go into shards.
@@ -59,6 +60,7 @@ class WrittenTable:
     budget_tokens: int = 1_000_000
     classes: Sequence[ClassPolicy] = (ClassPolicy(),)
     homes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    backups: Mapping[str, int] = field(default_factory=dict)
     routers: Mapping[str, int] = field(default_factory=dict)
     mode: str = "plan"
     epoch: int = 1
@@ -102,9 +104,13 @@ class WrittenTable:
         first = self.classes[0]
         rule = f"{first.key_rules[0]['kind']}:{first.key_rules[0]['name']}" if self.homes else ""
         hashes = [key_hash(self.secret, first.name, rule, value) for value in self.homes]
-        homes = [Home(tuple(sorted(f"tp1-{n}" for n in numbers)), None) for numbers in self.homes.values()]
+        homes = [self._home(value, numbers) for value, numbers in self.homes.items()]
         distinct = tuple(dict.fromkeys(homes))
         return TableKeys(distinct, hashes, [1.0] * len(hashes), [distinct.index(home) for home in homes])
+
+    def _home(self, value: str, numbers: Sequence[int]) -> Home:
+        backup = f"tp1-{self.backups[value]}" if value in self.backups else None
+        return Home(tuple(sorted(f"tp1-{n}" for n in numbers)), backup)
 
 
 def _class(policy: ClassPolicy) -> dict[str, Any]:

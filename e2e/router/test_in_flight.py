@@ -8,6 +8,7 @@ import pytest
 
 from e2e.router.bed import Bed
 from e2e.router.client import Client, Load, eventually
+from e2e.router.filters import be_patient
 from e2e.router.parts import Layout, with_options
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("calm")]
@@ -16,7 +17,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("calm")]
 @pytest.fixture(scope="module")
 def layout() -> Layout:
     """Three upstreams; nobody probes them, so that a dead one is still picked and only a retry saves the request."""
-    return with_options(Layout(upstreams=3), readiness="none", sample_milli="100")
+    return with_options(Layout(upstreams=3, edit=be_patient), readiness="none", sample_milli="100")
 
 
 def agrees(bed: Bed) -> bool:

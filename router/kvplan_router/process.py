@@ -1,8 +1,9 @@
 """The life of one router process: open, load, serve, drain, close.
 
 In: settings, secret, a table source, perhaps the cluster's word on pods. Out: nothing; it returns when SIGTERM has been
-served. It is ready once a table is in force and the engines' gauges have been read, and SERVING while that table also
-gives it a share of the budgets. Source: 05-router §7.
+served. Once the engines' gauges are read it is SERVING while the table in force gives it a share of the budgets, and
+ready from the first share on. Where none comes for long it is ready without: gateways then answer without a plan, which
+is better than not at all. Source: 05-router §7.
 """
 
 import asyncio
@@ -88,7 +89,7 @@ class _Process:
         self._service.estimate_error = self._estimate.error if self._estimate else {}
         self._health = HealthServer()
         self._peers = Peers(settings.identity, secret)
-        self._serving = False
+        self._serving = self._draining = False
 
     async def open(self, stack: AsyncExitStack) -> None:
         """Listen everywhere, NOT_SERVING."""
@@ -113,13 +114,13 @@ class _Process:
             await self._service.keeper.loaded.wait()
             self._service.engines_hold(await self._held())
             self._start_loops(group, pods)
-            self._service.ready = True
+            asyncio.get_running_loop().call_later(self._settings.share_patience_seconds, self._be_ready)
             await self._follow_listing()
 
     async def drain(self) -> None:
         """Tell gateways to go elsewhere, and let what is open end well."""
         log.info("draining")
-        self._service.ready = False
+        self._draining, self._service.ready = True, False
         await self._set_serving(False)
         await self._transport.drain(self._settings.lame_duck_seconds, self._settings.grace_seconds)
 
@@ -130,8 +131,15 @@ class _Process:
         """Serve while the index gives this process a share; without one it could only refuse."""
         while True:
             self._service.index_changed.clear()
-            await self._set_serving(self._service.ready and self._router.state().listed)
+            serving = self._router.state().listed and not self._draining
+            await self._set_serving(serving)
+            if serving:
+                self._be_ready()
             await self._service.index_changed.wait()
+
+    def _be_ready(self) -> None:
+        """Gateways may send requests, unless this process is on its way out."""
+        self._service.ready = not self._draining
 
     async def _set_serving(self, serving: bool) -> None:
         if serving != self._serving:
@@ -163,5 +171,5 @@ def _core_settings(settings: RouterSettings) -> CoreSettings:
         model_header=settings.model_header,
         session_hash=not settings.paper_dispatch,
         route_weights=not settings.paper_dispatch,
-        may_wait=settings.wait,
+        longest_wait_seconds=settings.longest_wait_seconds,
     )

@@ -34,7 +34,7 @@ class Service:
         estimate_error: see :class:`Moment`.
         places: slots that can be reached.
         routers: identities of the processes that the index lists.
-        ready: whether a table is in force and the engines' gauges have been read, and no drain has begun.
+        ready: whether gateways may send requests.
         places_changed: set when there may be others.
         index_changed: set when another index is in force.
     """

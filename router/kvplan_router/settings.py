@@ -10,6 +10,7 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from kvplan_router.transport.messages import InFlightMode
 
@@ -49,11 +50,12 @@ class RouterSettings:
     exchange: str = ""
     peers: tuple[str, ...] = ()
     sample_milli: int = 20
-    wait: bool = True
+    longest_wait_seconds: int = 29
     session_header: str = "x-session-id"
     model_header: str = "x-gateway-model-name"
     paper_dispatch: bool = False
     body_bytes_max: int = 4 * 1024 * 1024
+    share_patience_seconds: float = 10.0
     lame_duck_seconds: float = 3.0
     grace_seconds: float = 30.0
     log_level: str = "info"
@@ -87,6 +89,35 @@ def _variables(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
     for action in parser._actions:  # argparse has no other list of its options
         name = action.option_strings[-1].removeprefix("--")
         yield name, _PREFIX + name.upper().replace("-", "_")
+
+
+class Option(NamedTuple):
+    """One option.
+
+    Attributes:
+        name: without hyphens before it.
+        variable: of the environment, which gives it too.
+        default: as written on a command line; empty for none.
+        choices: of values; empty where others are taken.
+        about: what it is for.
+    """
+
+    name: str
+    variable: str
+    default: str
+    choices: tuple[str, ...]
+    about: str
+
+
+def options() -> Iterator[Option]:
+    """Every option that a process takes, in the order of ``--help``."""
+    parser = _parser()
+    actions = {action.option_strings[-1].removeprefix("--"): action for action in parser._actions}
+    for name, variable in _variables(parser):
+        action = actions[name]
+        about = str(action.help).rpartition(" (default: ")[0]
+        if about:  # --help itself has no default
+            yield Option(name, variable, str(action.default), tuple(map(str, action.choices or ())), about)
 
 
 def split_address(option: str, text: str) -> tuple[str, int]:
@@ -132,10 +163,9 @@ def _parser() -> argparse.ArgumentParser:
     option("peers", "", "host:port of the other processes' exchange, separated by commas")
     option("sample-milli", "20", "thousandths of responses whose token counts are read, where they would pass unseen")
     option(
-        "wait",
-        "yes",
-        "whether requests may wait for room (the gateway's max_message_timeout must allow it)",
-        ["yes", "no"],
+        "longest-wait-seconds",
+        "29",
+        "for room, whatever a class says; a second less than the gateway's max_message_timeout; 0: none may wait",
     )
     option("session-header", "x-session-id", "names the session of a request")
     option(
@@ -143,6 +173,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     option("paper-dispatch", "no", "dispatch by the paper's rules, for comparison", ["yes", "no"])
     option("body-bytes-max", str(RouterSettings.body_bytes_max), "a longer body is not searched for a key")
+    option("share-patience-seconds", "10", "without a share of the budgets, after which it is ready all the same")
     option("lame-duck-seconds", "3", "how long new requests are still served after SIGTERM")
     option("grace-seconds", "30", "how long open streams are waited for after that")
     option("log-level", "info", "of the log", ["debug", "info", "warning", "error"])
@@ -167,10 +198,12 @@ def _checked(given: argparse.Namespace) -> RouterSettings:
         insecure=given.insecure == "yes", certificate=_path(given.certificate), key=_path(given.key),
         in_flight=InFlightMode(given.in_flight), endpoints_file=_path(given.endpoints_file),
         readiness=given.readiness, exchange=given.exchange, peers=peers,
-        sample_milli=_whole("sample-milli", given.sample_milli, 1000), wait=given.wait == "yes",
+        sample_milli=_whole("sample-milli", given.sample_milli, 1000),
+        longest_wait_seconds=_whole("longest-wait-seconds", given.longest_wait_seconds, 3600),
         session_header=given.session_header.lower(), model_header=given.model_header.lower(),
         paper_dispatch=given.paper_dispatch == "yes",
         body_bytes_max=_whole("body-bytes-max", given.body_bytes_max, 1 << 30),
+        share_patience_seconds=_seconds("share-patience-seconds", given.share_patience_seconds),
         lame_duck_seconds=_seconds("lame-duck-seconds", given.lame_duck_seconds),
         grace_seconds=_seconds("grace-seconds", given.grace_seconds), log_level=given.log_level,
     )  # fmt: skip

@@ -127,7 +127,23 @@ def test_the_destinations_are_ordered_and_at_least_two(sentence: str) -> None:
     tenant, slots = ORDERS[sentence]
     pick = picked(router(homes=HOMES).decide(request(tenant)))
     assert sorted(pick.destinations) == [f"10.1.0.{name[-1]}:8000" for name in slots]
-    assert pick.headers["x-gateway-destination-endpoint"] == ",".join(pick.destinations)
+
+
+def test_a_planned_destination_without_a_backup_is_named_before_another_one() -> None:
+    made = router(homes={"alone": home("a-0")})
+    seconds = set()
+    for _ in range(40):
+        pick = picked(made.decide(request("alone")))
+        made.finish(pick.ticket)
+        first, second = pick.destinations
+        assert first == "10.1.0.0:8000"
+        seconds.add(second)
+    assert seconds == {"10.1.0.1:8000", "10.1.0.2:8000"}
+
+
+def test_the_only_destination_is_named_alone() -> None:
+    made = router(document(slots=[slot("a-0")]), {"alone": home("a-0")})
+    assert picked(made.decide(request("alone"))).destinations == ("10.1.0.0:8000",)
 
 
 def test_a_cold_pick_names_the_other_draw_and_each_destination_once() -> None:
@@ -156,6 +172,13 @@ def test_a_subset_hint_is_kept(sentence: str) -> None:
         pick = picked(made.decide(request(tenant, subset=subset)))
         assert (pick.outcome, pick.ticket.account.slot in slots) == (outcome, True)
         made.finish(pick.ticket)
+
+
+def test_a_subset_hint_is_forgotten_with_its_request() -> None:
+    made = router(homes=HOMES)
+    for _ in range(3):
+        assert picked(made.decide(request("one", subset=["10.1.0.2"]))).outcome is Outcome.SUBSET
+        assert picked(made.decide(request("one"))).destinations == ("10.1.0.0:8000", "10.1.0.1:8000")
 
 
 @pytest.mark.parametrize("subset", [[], "", ["10.9.9.9:8000"], "nonsense,,"])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kvplan_router.core.body import prefix_value
-from kvplan_router.core.classes import Answer, Match
+from kvplan_router.core.classes import Match
 from kvplan_router.core.keys import NoKey, compile_rules, key_of
 from kvplan_router.core.values import Request
 from kvplan_solver.cacheroute.keys import key_hash
@@ -16,27 +16,27 @@ from tests.unit.router_world import SECRET
 CHAT = b'{"model": "m", "messages": [{"role": "user", "content": "hello"}], "user": "u"}'
 EXACT = {"headers": [{"name": "X-Class", "exact": "chat"}]}
 
-MATCHES: dict[str, tuple[dict[str, Any], dict[str, str], bytes | None, Answer]] = {
-    "no condition takes everything": ({}, {}, None, Answer.YES),
-    "an exact header": (EXACT, {"x-class": "chat"}, None, Answer.YES),
-    "another value of it": (EXACT, {"x-class": "chat2"}, None, Answer.NO),
-    "a header that is not there": (EXACT, {}, None, Answer.NO),
-    "a prefix": ({"headers": [{"name": "x-class", "prefix": "ch"}]}, {"x-class": "chat"}, None, Answer.YES),
-    "another prefix": ({"headers": [{"name": "x-class", "prefix": "co"}]}, {"x-class": "chat"}, None, Answer.NO),
-    "presence, where no value is asked for": ({"headers": [{"name": "x-class"}]}, {"x-class": ""}, None, Answer.YES),
-    "a model in a header needs no body": ({"model": "m"}, {"x-gateway-model-name": "m"}, None, Answer.YES),
-    "a model needs the body": ({"model": "m"}, {}, None, Answer.BODY),
-    "a model in the body": ({"model": "m"}, {}, CHAT, Answer.YES),
-    "another model": ({"model": "n"}, {}, CHAT, Answer.NO),
-    "a body that is none": ({"model": "m"}, {}, b"", Answer.NO),
-    "a wrong header settles it without the body": ({"model": "m"} | EXACT, {}, None, Answer.NO),
+MATCHES: dict[str, tuple[dict[str, Any], dict[str, str], bytes | None, bool | None]] = {
+    "no condition takes everything": ({}, {}, None, True),
+    "an exact header": (EXACT, {"x-class": "chat"}, None, True),
+    "another value of it": (EXACT, {"x-class": "chat2"}, None, False),
+    "a header that is not there": (EXACT, {}, None, False),
+    "a prefix": ({"headers": [{"name": "x-class", "prefix": "ch"}]}, {"x-class": "chat"}, None, True),
+    "another prefix": ({"headers": [{"name": "x-class", "prefix": "co"}]}, {"x-class": "chat"}, None, False),
+    "presence, where no value is asked for": ({"headers": [{"name": "x-class"}]}, {"x-class": ""}, None, True),
+    "a model in a header needs no body": ({"model": "m"}, {"x-gateway-model-name": "m"}, None, True),
+    "a model needs the body": ({"model": "m"}, {}, None, None),
+    "a model in the body": ({"model": "m"}, {}, CHAT, True),
+    "another model": ({"model": "n"}, {}, CHAT, False),
+    "a body that is none": ({"model": "m"}, {}, b"", False),
+    "a wrong header settles it without the body": ({"model": "m"} | EXACT, {}, None, False),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("sentence", MATCHES)
 def test_a_class_matches(sentence: str) -> None:
     match, headers, body, expected = MATCHES[sentence]
-    assert Match(match, "x-gateway-model-name").answer(Request(headers, 0.0, body)) is expected
+    assert Match(match, "x-gateway-model-name").holds(Request(headers, 0.0, body)) is expected
 
 
 RULES: list[dict[str, Any]] = [

@@ -75,6 +75,22 @@ def test_a_key_waits_for_its_home_rather_than_leave_it() -> None:
     assert made.measurements().classes["chat"].queue_seconds.total == 0.5
 
 
+def test_no_request_waits_longer_than_the_gateway_lets_it() -> None:
+    made = router(small(), HOMES, longest_wait_seconds=0.5)
+    for _ in range(2):
+        made.decide(request("t"))
+    waits = made.decide(request("t", now=1.0))
+    assert isinstance(waits, Wait)
+    assert waits.deadline == 1.5
+
+
+def test_where_no_gateway_lets_requests_wait_they_are_refused_at_once() -> None:
+    made = router(small(), HOMES, longest_wait_seconds=0.0)
+    for _ in range(2):
+        made.decide(request("t"))
+    assert isinstance(made.decide(request("t", now=1.0)), Shed)
+
+
 def test_a_class_that_says_other_leaves_a_full_home() -> None:
     made = router(small(shed="other"), HOMES)
     slots = [slot_of(made.decide(request("t"))) for _ in range(4)]

@@ -4,20 +4,10 @@ In: a class's ``match`` and a request. Out: a compiled condition and its answer.
 """
 
 from collections.abc import Mapping
-from enum import Enum, auto
 from typing import Any
 
 from kvplan_router.core.body import text_field
 from kvplan_router.core.values import Request
-
-
-class Answer(Enum):
-    """What a condition says of a request."""
-
-    YES = auto()
-    NO = auto()
-    BODY = auto()
-    """Only the body can tell."""
 
 
 class Match:
@@ -32,22 +22,21 @@ class Match:
         self._model: str | None = match.get("model")
         self._model_header = model_header
 
-    def answer(self, request: Request) -> Answer:
-        """Whether the request meets the condition."""
-        headers = request.headers
+    def holds(self, request: Request) -> bool | None:
+        """Whether the request meets the condition; None where only the body can tell."""
         for name, wanted in self._exact:
-            if headers.get(name) != wanted:
-                return Answer.NO
+            if request.headers.get(name) != wanted:
+                return False
         for name, prefix in self._prefixes:
-            value = headers.get(name)
+            value = request.headers.get(name)
             if value is None or not value.startswith(prefix):
-                return Answer.NO
-        return Answer.YES if self._model is None else self._model_answer(request)
+                return False
+        return True if self._model is None else self._is_model(request)
 
-    def _model_answer(self, request: Request) -> Answer:
+    def _is_model(self, request: Request) -> bool | None:
         model = request.headers.get(self._model_header)
         if model is None and request.body is None:
-            return Answer.BODY
+            return None
         if model is None:
             model = text_field(request.document, "model")
-        return Answer.YES if model == self._model else Answer.NO
+        return model == self._model

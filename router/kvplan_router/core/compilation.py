@@ -7,6 +7,7 @@ Contract: docs/contracts/index.md.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 from kvplan_router.core.classes import Match
@@ -16,7 +17,7 @@ from kvplan_router.core.measure import UNMATCHED, ClassMeter
 from kvplan_router.core.settings import CoreSettings
 from kvplan_router.core.slot_account import SlotAccount
 from kvplan_router.core.thinning import Thinning
-from kvplan_router.core.urn import Urn
+from kvplan_router.core.urn import Urn, draw_within
 from kvplan_router.core.view import ClassView, View
 from kvplan_solver.cacheroute.table import Index, Table
 
@@ -62,6 +63,7 @@ def compile_view(
         order=index.order,
         plans=document["mode"] == "plan",
         table=table,
+        homes={},
         serving=serving,
         by_address={d.address: d for d in known if d.address},
         classes=classes,
@@ -88,6 +90,7 @@ class _Compiler:
         secret: bytes,
     ) -> None:
         self._document, self._lasting, self._settings, self._secret = document, lasting, settings, secret
+        self._plans = document["mode"] == "plan"
         self._serving = tuple(serving.values())
         by_configuration: dict[str, list[Destination]] = {}
         for destination in self._serving:
@@ -106,21 +109,21 @@ class _Compiler:
     def of(self, entry: Mapping[str, Any]) -> ClassView:
         """One class."""
         routes = [route for route in entry["routes"] if route["configuration"] in self._urns]
-        queue = entry["queue"]
+        queue, longest_wait = entry["queue"], self._settings.longest_wait_seconds
         return ClassView(
             name=entry["name"],
             key_rules=compile_rules(entry["keyRules"], entry["name"], self._secret),
-            routes=self._urn(routes),
+            draw=self._draw(routes),
             members=self._members(routes),
             tokens_on={route["configuration"]: route["reservationTokens"] for route in entry["routes"]},
             largest_tokens=max((route["reservationTokens"] for route in entry["routes"]), default=0),
             share_on={route["configuration"]: route["shareMilli"] for route in entry["routes"]},
             anywhere=not self._settings.route_weights,
-            deadline_seconds=queue["deadlineMilliseconds"] / MILLI,
-            queue_length=queue["maxLength"] if self._settings.may_wait else 0,
+            deadline_seconds=min(queue["deadlineMilliseconds"] / MILLI, longest_wait),
+            queue_length=queue["maxLength"] if longest_wait > 0 else 0,
             overflows=entry["shed"] == "other",
             admit_milli=entry["admitMilli"],
-            planned=bool(entry["routes"]) or entry["admitMilli"] == 0,
+            planned=self._plans and (bool(entry["routes"]) or entry["admitMilli"] == 0),
             thinning=self._lasting.thinning(entry["name"]),
             prefix_tokens=entry["cachedPrefixTokens"],
             meter=self._lasting.meter(entry["name"]),
@@ -133,7 +136,7 @@ class _Compiler:
         return ClassView(
             name=UNMATCHED,
             key_rules=(),
-            routes=_one_urn((d, d.weight) for d in self._serving),
+            draw=Urn((d, d.weight) for d in self._serving).draw,
             members=self._serving,
             tokens_on=tokens,
             largest_tokens=max(tokens.values(), default=0),
@@ -143,16 +146,16 @@ class _Compiler:
             queue_length=0,
             overflows=True,
             admit_milli=MILLI,
-            planned=True,
+            planned=self._plans,
             thinning=self._lasting.thinning(UNMATCHED),
             prefix_tokens=0,
             meter=self._lasting.meter(UNMATCHED),
         )
 
-    def _urn(self, routes: list[Mapping[str, Any]]) -> Urn[Urn[Destination]]:
+    def _draw(self, routes: list[Mapping[str, Any]]) -> Callable[[Random], Destination]:
         if self._settings.route_weights:
-            return Urn((self._urns[route["configuration"]], route["shareMilli"]) for route in routes)
-        return _one_urn((d, 1) for d in self._serving)
+            return draw_within(Urn((self._urns[route["configuration"]], route["shareMilli"]) for route in routes))
+        return Urn((d, 1) for d in self._serving).draw
 
     def _members(self, routes: list[Mapping[str, Any]]) -> tuple[Destination, ...]:
         """Classes with the same configurations share one tuple: there may be hundreds of classes and slots."""
@@ -166,8 +169,3 @@ class _Compiler:
 
 def _shares(routers: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     return {router["identity"]: router["shareMilli"] for router in routers}
-
-
-def _one_urn(weighted: Iterable[tuple[Destination, int]]) -> Urn[Urn[Destination]]:
-    inner = Urn(weighted)
-    return Urn([(inner, 1 if inner.members else 0)])

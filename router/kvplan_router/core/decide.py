@@ -12,7 +12,7 @@ from typing import Final
 
 from kvplan_router.core.compilation import Lasting, compile_view
 from kvplan_router.core.in_flight import PeerReport, acknowledged_orders, count_elsewhere
-from kvplan_router.core.keys import NoKey, key_of
+from kvplan_router.core.keys import NEED_BODY, key_of
 from kvplan_router.core.ledger import NOTHING, Ledger, give_back, move, reserve
 from kvplan_router.core.measure import UNMATCHED
 from kvplan_router.core.placing import Placer
@@ -36,7 +36,7 @@ from kvplan_router.core.values import (
     Usage,
     Wait,
 )
-from kvplan_router.core.view import ClassView, View
+from kvplan_router.core.view import View
 from kvplan_router.core.waiting import Waiter
 from kvplan_solver.cacheroute.keys import fingerprint
 from kvplan_solver.cacheroute.table import Index, Table
@@ -82,10 +82,13 @@ class Router:
         if class_view is None:
             return _NEED_BODY
         key = key_of(class_view.key_rules, request)
-        if isinstance(key, NoKey):
+        if key is NEED_BODY:
             return _NEED_BODY
         self._traffic.arrived(class_view, key, request.now)
-        decision = self._decided(view, class_view, key, request)
+        if not class_view.planned:
+            decision: Answered = self._pass_through(request, class_view.name)
+        else:
+            decision = self._placer.place(view, class_view, key, request)
         if not isinstance(decision, Wait):
             class_view.meter.placed(decision.outcome)
         return decision
@@ -95,7 +98,7 @@ class Router:
         destination = self._view.by_address.get(address) if self._view else None
         if destination is not None and destination.account is not ticket.account and ticket.open:
             self._served_elsewhere += ticket.account is not self._nowhere
-            self._got_room(ticket)
+            self._placer.got_room((ticket.account.slot, ticket.holds.slot))
             move(ticket, destination.account)
 
     def finish(self, ticket: Ticket, usage: Usage | None = None, now: float | None = None) -> bool:
@@ -109,7 +112,7 @@ class Router:
         if not give_back(ticket):
             return False
         self._traffic.meter(ticket.class_name).ended(usage, None if now is None else now - ticket.since)
-        self._got_room(ticket)
+        self._placer.got_room((ticket.account.slot, ticket.holds.slot))
         return True
 
     def abandon(self, ticket: object, now: float) -> bool:
@@ -193,12 +196,7 @@ class Router:
         """Let keys enter and leave the counted set; once per table interval is enough."""
         self._traffic.review_keys()
 
-    # ---- placing
-
-    def _decided(self, view: View, class_view: ClassView, key: int | None, request: Request) -> Answered:
-        if view.plans and class_view.planned:
-            return self._placer.place(view, class_view, key, request)
-        return self._pass_through(request, class_view.name)
+    # ---- without a plan
 
     def _without_table(self, request: Request) -> PassThrough:
         meter = self._traffic.meter(UNMATCHED)
@@ -242,6 +240,3 @@ class Router:
         reports = self._reports.values()
         if ledger.all_run(acknowledged_orders(view.routers, identity, ledger.acknowledged, reports)):
             self._placer.got_room(view.serving)
-
-    def _got_room(self, ticket: Ticket) -> None:
-        self._placer.got_room((ticket.account.slot, ticket.holds.slot))

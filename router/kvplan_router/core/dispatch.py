@@ -13,8 +13,7 @@ from typing import NamedTuple
 from kvplan_router.core.destination import Destination
 from kvplan_router.core.settings import CoreSettings
 from kvplan_router.core.values import Outcome
-from kvplan_router.core.view import ClassView
-from kvplan_solver.cacheroute.table import Home
+from kvplan_router.core.view import ClassView, ServingHome
 
 DRAWS = 4
 """Draws for a second destination, different from the first."""
@@ -43,14 +42,14 @@ class Asked(NamedTuple):
 
     Attributes:
         class_view: its class.
-        home: of its key; None for the cold tail.
+        home: what serves of its key's home; None for the cold tail.
         session: hash of its session; None without one.
         serving: destinations that may be used, by slot.
         restricted: whether a subset hint leaves some out.
     """
 
     class_view: ClassView
-    home: Home | None
+    home: ServingHome | None
     session: int | None
     serving: Mapping[str, Destination]
     restricted: bool
@@ -80,20 +79,16 @@ class Dispatcher:
         tokens = asked.class_view.tokens
         return all(d.account.limit < tokens(d) for d in placement.order)
 
-    def _at_home(self, asked: Asked, home: Home) -> Placement | None:
-        serving = asked.serving
-        members = [serving[slot] for slot in home.destinations if slot in serving]
+    def _at_home(self, asked: Asked, home: ServingHome) -> Placement | None:
+        members, backup, order = home
         if len(members) > 1:
-            return self._with_room(self._ordered(members, asked.session), asked, Outcome.PLANNED)
-        backup = serving.get(home.backup) if home.backup is not None else None
-        if not members:
-            return None if backup is None else self._with_room([backup], asked, Outcome.BACKUP)
-        placement = self._with_room(members, asked, Outcome.PLANNED)
-        if backup is not None:
-            members.append(backup)  # named for retries, not considered for room
-        return placement
+            return _with_room(self._ordered(members, asked.session), asked, Outcome.PLANNED)
+        if members:
+            room = members[0].account.has_room(asked.class_view.tokens(members[0]))
+            return Placement(order if room else members, Outcome.PLANNED, room)  # a backup is not considered for room
+        return None if backup is None else _with_room(order, asked, Outcome.BACKUP)
 
-    def _ordered(self, members: list[Destination], session: int | None) -> list[Destination]:
+    def _ordered(self, members: Sequence[Destination], session: int | None) -> list[Destination]:
         """The session's member first unless it is much busier than the least-loaded one, which is first otherwise."""
         random = self._rng.random
         by_load = sorted([(d.load, random(), n) for n, d in enumerate(members)])
@@ -106,26 +101,13 @@ class Dispatcher:
             ordered.insert(0, ordered.pop(own))
         return ordered
 
-    @staticmethod
-    def _with_room(members: list[Destination], asked: Asked, outcome: Outcome) -> Placement:
-        """Members in order, the first one with room moved to the front."""
-        tokens = asked.class_view.tokens
-        for destination in members:
-            if destination.account.has_room(tokens(destination)):
-                if destination is not members[0]:
-                    members.remove(destination)
-                    members.insert(0, destination)
-                return Placement(members, outcome, True)
-        within_reach = sorted(members, key=lambda d: d.account.limit < tokens(d))  # stable: the order stays otherwise
-        return Placement(within_reach, outcome, has_room=False)
-
     def _cold(self, asked: Asked) -> Placement | None:
         """Power of two choices by route shares; where neither has room, another that has."""
         drawn = self.two(asked)
         if not drawn:
             return None
         outcome = Outcome.SUBSET if asked.restricted else Outcome.COLD
-        placement = self._with_room(drawn, asked, outcome)
+        placement = _with_room(drawn, asked, outcome)
         if placement.has_room:
             return placement
         tokens = asked.class_view.tokens
@@ -151,6 +133,13 @@ class Dispatcher:
             return [first]
         return [second, first] if second.load < first.load else [first, second]
 
+    def and_another(self, first: Destination, asked: Asked) -> Sequence[Destination]:
+        """A destination, and the less loaded one of two others for retries; alone where there is none."""
+        for other in self.two(asked):
+            if other is not first:
+                return first, other
+        return (first,)
+
     def _two_of(self, members: list[Destination]) -> list[Destination]:
         drawn = self._rng.sample(members, min(2, len(members)))
         return sorted(drawn, key=lambda d: d.load)
@@ -161,3 +150,15 @@ class Dispatcher:
         start = self._rng.randrange(len(members))
         around = (members[(start + n) % len(members)] for n in range(len(members)))
         return (d for d in around if d.slot in asked.serving) if asked.restricted else around
+
+
+def _with_room(members: Sequence[Destination], asked: Asked, outcome: Outcome) -> Placement:
+    """Members in order, the first one with room moved to the front."""
+    tokens = asked.class_view.tokens
+    for destination in members:
+        if destination.account.has_room(tokens(destination)):
+            if destination is not members[0]:
+                members = [destination, *(d for d in members if d is not destination)]
+            return Placement(members, outcome, True)
+    within_reach = sorted(members, key=lambda d: d.account.limit < tokens(d))  # stable: the order stays otherwise
+    return Placement(within_reach, outcome, has_room=False)

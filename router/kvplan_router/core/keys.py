@@ -40,7 +40,7 @@ def key_hasher(secret: bytes, class_name: str, rule: str) -> Hasher:
     def hashed(value: str | bytes) -> int:
         data = value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")
         digest = begun.copy()
-        digest.update(_counted(data))
+        digest.update(len(data).to_bytes(4, "big") + data)  # as _counted, without its call
         return int.from_bytes(digest.digest(), "big")
 
     return hashed
@@ -50,11 +50,20 @@ def _counted(data: bytes) -> bytes:
     return len(data).to_bytes(4, "big") + data
 
 
-class KeyRule(NamedTuple):
-    """One compiled rule."""
+Find = Callable[[Mapping[str, Any]], str | bytes]
 
-    find: Callable[[Request], str | bytes | None]
-    reads_body: bool
+
+class KeyRule(NamedTuple):
+    """One compiled rule.
+
+    Attributes:
+        header: whose value it takes, in lower case.
+        find: the value in a body's document instead; None where the rule reads the header.
+        hasher: of that value.
+    """
+
+    header: str
+    find: Find | None
     hasher: Hasher
 
 
@@ -66,10 +75,14 @@ def compile_rules(rules: Iterable[Mapping[str, Any]], class_name: str, secret: b
 
 def key_of(rules: tuple[KeyRule, ...], request: Request) -> int | NoKey | None:
     """The request's key; None where no rule finds a value, ``NEED_BODY`` where only the body can tell."""
-    for find, reads_body, hasher in rules:
-        if reads_body and request.body is None:
+    value: str | bytes | None
+    for header, find, hasher in rules:
+        if find is None:
+            value = request.headers.get(header)
+        elif request.body is None:
             return NEED_BODY
-        value = find(request)
+        else:
+            value = find(request.document)
         if value:
             return hasher(value)
     return None
@@ -78,27 +91,18 @@ def key_of(rules: tuple[KeyRule, ...], request: Request) -> int | NoKey | None:
 def _compile(rule: Mapping[str, Any], class_name: str, secret: bytes) -> KeyRule | None:
     kind, name, limit = rule["kind"], rule.get("name", ""), rule.get("bytes", 0)
     if kind == "prefix":
-        return _rule(_prefix(limit), f"prefix:{limit}", class_name, secret, reads_body=True) if limit else None
+        return KeyRule("", _prefix(limit), key_hasher(secret, class_name, f"prefix:{limit}")) if limit else None
     if not name:
         return None
     if kind == "field":
-        return _rule(_field(name), f"field:{name}", class_name, secret, reads_body=True)
-    return _rule(_header(name.lower()), f"header:{name.lower()}", class_name, secret, reads_body=False)
+        return KeyRule("", _field(name), key_hasher(secret, class_name, f"field:{name}"))
+    header = name.lower()
+    return KeyRule(header, None, key_hasher(secret, class_name, f"header:{header}"))
 
 
-def _rule(
-    find: Callable[[Request], str | bytes | None], text: str, class_name: str, secret: bytes, *, reads_body: bool
-) -> KeyRule:
-    return KeyRule(find, reads_body, key_hasher(secret, class_name, text))
+def _field(name: str) -> Find:
+    return lambda document: text_field(document, name)
 
 
-def _header(name: str) -> Callable[[Request], str | None]:
-    return lambda request: request.headers.get(name)
-
-
-def _field(name: str) -> Callable[[Request], str]:
-    return lambda request: text_field(request.document, name)
-
-
-def _prefix(limit: int) -> Callable[[Request], bytes]:
-    return lambda request: prefix_value(request.document, limit)
+def _prefix(limit: int) -> Find:
+    return lambda document: prefix_value(document, limit)

@@ -4,7 +4,7 @@ In: a class, a key and a request; slots that got room; the time. Out: picks, wai
 the books. Must not: match classes, read bodies or count arrivals. Source: 05-router §4; docs/contracts/dispatch.md.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Final
 
@@ -14,8 +14,8 @@ from kvplan_router.core.ledger import reserve
 from kvplan_router.core.request_id import HEADER, with_reservation, without_claim
 from kvplan_router.core.settings import CoreSettings
 from kvplan_router.core.subset import allowed_by
-from kvplan_router.core.values import DESTINATION_HEADER, Outcome, Pick, Released, Request, Shed, Wait
-from kvplan_router.core.view import ClassView, View
+from kvplan_router.core.values import Outcome, Pick, Released, Request, Shed, Wait
+from kvplan_router.core.view import ClassView, ServingHome, View, serving_home
 from kvplan_router.core.waiting import Arrival, Waiter, Waiting
 
 _NOTHING_SERVES: Final = Shed(503, 0, "no destination that may take this request is ready", Outcome.ERROR)
@@ -53,13 +53,14 @@ class Placer:
         if placement is None:
             return _NOTHING_SERVES
         request_id = without_claim(request.headers.get(HEADER, "")) or f"{self._rng.getrandbits(128):032x}"
-        if placement.has_room:
-            return self._pick(asked, placement.order, placement.outcome, Arrival(key, request_id, request.now))
+        order, outcome, has_room = placement
+        if has_room:
+            return self._pick(asked, order, outcome, request_id, request.now)
         return self._wait(asked, placement, Arrival(key, request_id, request.now)) if admitted else self._too_many
 
     def got_room(self, slots: Iterable[str]) -> None:
         """These slots may have room for somebody who waits; remembered until the next release."""
-        if self._waiting:
+        if self._waiting.lengths:
             self._roomy.update(dict.fromkeys(slots))
 
     def release(self, view: View, now: float) -> list[Released]:
@@ -91,24 +92,26 @@ class Placer:
         self.got_room(view.serving)
 
     def _asked(self, view: View, class_view: ClassView, key: int | None, request: Request) -> Asked:
-        serving = view.serving
+        serving, restricted = view.serving, False
         if request.subset is not None:
             serving = allowed_by(request.subset, serving.values())
-        home, session = None if key is None else view.table.lookup(key), None
-        if home is not None and len(home.destinations) > 1:  # a single destination needs no session
+            restricted = len(serving) < len(view.serving)
+        home, session = None if key is None else _home(view, key, serving, restricted), None
+        if home is not None and len(home.members) > 1:  # a single destination needs no session
             named = request.headers.get(self._settings.session_header)
             session = hash64(named) if named else None
-        return Asked(class_view, home, session, serving, len(serving) < len(view.serving))
+        return Asked(class_view, home, session, serving, restricted)
 
-    def _pick(self, asked: Asked, order: Sequence[Destination], outcome: Outcome, arrival: Arrival) -> Pick:
+    def _pick(
+        self, asked: Asked, order: Sequence[Destination], outcome: Outcome, request_id: str, since: float
+    ) -> Pick:
         first = order[0]
         if len(order) == 1:
-            order = [first, *[d for d in self._dispatcher.two(asked) if d is not first]]
+            order = self._dispatcher.and_another(first, asked)
         tokens = asked.class_view.tokens(first)
-        ticket = reserve(first.account, tokens, asked.class_view.name, arrival.since)
+        ticket = reserve(first.account, tokens, asked.class_view.name, since)
         addresses = tuple([d.address for d in order[: self._settings.destinations]])
-        headers = {DESTINATION_HEADER: ",".join(addresses), HEADER: with_reservation(arrival.request_id, tokens)}
-        return Pick(addresses, headers, outcome, ticket)
+        return Pick(addresses, {HEADER: with_reservation(request_id, tokens)}, outcome, ticket)
 
     def _wait(self, asked: Asked, placement: Placement, arrival: Arrival) -> Wait | Shed:
         class_view, first = asked.class_view, placement.order[0]
@@ -124,8 +127,9 @@ class Placer:
         """Place one that waited; the caller has checked that it fits."""
         self._leave_queue(waiter, Outcome.WAITED, now)
         others = [d for slot in waiter.others if (d := view.serving.get(slot)) is not None and d not in order]
-        asked = _asked_again(view, waiter)
-        return Released(waiter, self._pick(asked, [*order, *others], Outcome.WAITED, waiter.arrival))
+        asked, arrival = _asked_again(view, waiter), waiter.arrival
+        pick = self._pick(asked, [*order, *others], Outcome.WAITED, arrival.request_id, arrival.since)
+        return Released(waiter, pick)
 
     def _refused(self, waiter: Waiter, shed: Shed, now: float) -> Released:
         self._leave_queue(waiter, shed.outcome, now)
@@ -157,8 +161,16 @@ class Placer:
 def _asked_again(view: View, waiter: Waiter) -> Asked:
     """What a waiting request asks of the view in force."""
     key, before = waiter.arrival.key, waiter.asked
-    home = None if key is None else view.table.lookup(key)
     serving = view.serving
     if before.restricted:
         serving = {slot: d for slot, d in serving.items() if slot in before.serving}
+    home = None if key is None else _home(view, key, serving, before.restricted)
     return Asked(waiter.class_view, home, before.session, serving, before.restricted)
+
+
+def _home(view: View, key: int, serving: Mapping[str, Destination], restricted: bool) -> ServingHome | None:
+    """What may be used of a key's home; None for the cold tail."""
+    if not restricted:
+        return view.home(key)
+    home = view.table.lookup(key)
+    return None if home is None else serving_home(home, serving)

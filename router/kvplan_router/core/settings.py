@@ -13,7 +13,7 @@ class CoreSettings:
         model_header: names the model where a gateway puts it into a header; the body's ``model`` otherwise.
         session_hash: False restores the paper's rule: always the least-loaded member.
         route_weights: False restores the paper's rule: cold requests are drawn from the whole fleet alike.
-        may_wait: whether the transport can hold a request back.
+        longest_wait_seconds: a request waits no longer for room, whatever its class says; 0 where none may wait.
         busier_factor: a session leaves its member when that one has more than this times the least load …
         busier_margin: … plus this many requests.
         destinations: most destinations named per pick, the first included.
@@ -27,7 +27,7 @@ class CoreSettings:
     model_header: str = "x-gateway-model-name"
     session_hash: bool = True
     route_weights: bool = True
-    may_wait: bool = True
+    longest_wait_seconds: float = 29.0
     busier_factor: float = 2.0
     busier_margin: float = 4.0
     destinations: int = 3

@@ -1,7 +1,7 @@
 """Drawing by weight. Pure; the source of randomness is given."""
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import accumulate
 from random import Random
 from typing import Generic, TypeVar
@@ -28,3 +28,10 @@ class Urn(Generic[T]):
             return members[0]
         at = rng.random() * self._total
         return members[bisect_right(self._cumulative, at) if self._cumulative else int(at)]
+
+
+def draw_within(urns: Urn[Urn[T]]) -> Callable[[Random], T]:
+    """Draws an urn, and from it a member; where there is only one urn, from that one at once."""
+    if len(urns.members) == 1:
+        return urns.members[0].draw
+    return lambda rng: urns.draw(rng).draw(rng)

@@ -11,9 +11,6 @@ from typing import Any, NamedTuple
 from kvplan_router.core.body import read_document
 from kvplan_router.core.slot_account import SlotAccount
 
-DESTINATION_HEADER = "x-gateway-destination-endpoint"
-"""Where the Endpoint Picker protocol expects the destinations."""
-
 
 class Outcome(StrEnum):
     """How a request was placed; a metric label. Every arrival has exactly one (09-contracts)."""
@@ -94,8 +91,9 @@ class Pick(NamedTuple):
     """Send it there.
 
     Attributes:
-        destinations: ``ip:port``, the best first; the others are for retries.
-        headers: to set on the request.
+        destinations: ``ip:port``, the best first; the others are for retries. The transport puts them where the
+            protocol expects them.
+        headers: to set on the request besides.
         outcome: why there.
         ticket: to finish when the response ends, for whatever reason.
     """

@@ -1,21 +1,42 @@
-"""One index and its table as the hot path needs them. Swapped by one reference, never changed.
+"""One index and its table as the hot path needs them. Swapped by one reference; only what it remembers grows.
 
 What must outlive a swap (accounts, meters, thinning credit) is only referred to. Must not: decide anything.
 Built by :mod:`compilation`; contract docs/contracts/index.md.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
-from kvplan_router.core.classes import Answer, Match
+from kvplan_router.core.classes import Match
 from kvplan_router.core.destination import Destination
 from kvplan_router.core.keys import KeyRule
 from kvplan_router.core.measure import ClassMeter
 from kvplan_router.core.thinning import Thinning
-from kvplan_router.core.urn import Urn
 from kvplan_router.core.values import Request
-from kvplan_solver.cacheroute.table import Table
+from kvplan_solver.cacheroute.table import Home, Table
+
+
+class ServingHome(NamedTuple):
+    """What serves of a key's home.
+
+    Attributes:
+        members: its destinations.
+        backup: the planned one.
+        order: members and backup.
+    """
+
+    members: tuple[Destination, ...]
+    backup: Destination | None
+    order: tuple[Destination, ...]
+
+
+def serving_home(home: Home, serving: Mapping[str, Destination]) -> ServingHome:
+    """What serves of a home; there may be nothing."""
+    members = tuple([serving[slot] for slot in home.destinations if slot in serving])
+    backup = None if home.backup is None else serving.get(home.backup)
+    return ServingHome(members, backup, members if backup is None else (*members, backup))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -25,7 +46,7 @@ class ClassView:
     Attributes:
         name: of the RequestClass.
         key_rules: in order.
-        routes: an urn of urns: configurations by shareMilli, in each its destinations by weight.
+        draw: a destination by route shares and weights; there must be one.
         members: every destination it may use, each once.
         tokens_on: R̃ by configuration.
         largest_tokens: R̃ where a configuration is no route of the class.
@@ -35,7 +56,8 @@ class ClassView:
         queue_length: most requests of the class that wait.
         overflows: whether a request without room at its key's home may go elsewhere.
         admit_milli: share of its requests that the plan admits.
-        planned: False for a class newer than the plan: it is counted, and nothing overrides its routing.
+        planned: False in observe mode, and for a class newer than the plan: it is counted, and nothing overrides its
+            routing.
         thinning: spreads that share evenly.
         prefix_tokens: reusable tokens of a request, as planned; 0: not known.
         meter: its counters.
@@ -43,7 +65,7 @@ class ClassView:
 
     name: str
     key_rules: tuple[KeyRule, ...]
-    routes: Urn[Urn[Destination]]
+    draw: Callable[[Random], Destination]
     members: tuple[Destination, ...]
     tokens_on: Mapping[str, int]
     largest_tokens: int
@@ -66,10 +88,6 @@ class ClassView:
         """Whether the plan routes the class there."""
         return self.anywhere or self.share_on.get(destination.configuration, 0) > 0
 
-    def draw(self, rng: Random) -> Destination:
-        """A destination by route shares and weights; there must be one."""
-        return self.routes.draw(rng).draw(rng)
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class View:
@@ -79,6 +97,7 @@ class View:
         order: (epoch, generation).
         plans: False in observe mode: nothing overrides routing.
         table: look-up of keys.
+        homes: what serves of the homes that were asked for.
         serving: destinations that may take new requests, by slot.
         by_address: every destination with an address, draining ones too, by ``ip:port``.
         classes: in match order.
@@ -95,6 +114,7 @@ class View:
     order: tuple[int, int]
     plans: bool
     table: Table
+    homes: dict[Home, ServingHome]
     serving: Mapping[str, Destination]
     by_address: Mapping[str, Destination]
     classes: tuple[tuple[Match, ClassView], ...]
@@ -110,9 +130,19 @@ class View:
     def class_of(self, request: Request) -> ClassView | None:
         """The first class whose match holds; None where only the body can tell."""
         for match, class_view in self.classes:
-            answer = match.answer(request)
-            if answer is Answer.YES:
+            holds = match.holds(request)
+            if holds:
                 return class_view
-            if answer is Answer.BODY:
+            if holds is None:
                 return None
         return self.unmatched
+
+    def home(self, key: int) -> ServingHome | None:
+        """What serves of a key's home; None for the cold tail."""
+        home = self.table.lookup(key)
+        if home is None:
+            return None
+        found = self.homes.get(home)
+        if found is None:
+            found = self.homes[home] = serving_home(home, self.serving)
+        return found

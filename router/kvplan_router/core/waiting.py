@@ -97,21 +97,25 @@ class _SlotQueue:
 
 
 class Waiting:
-    """All queues of this process."""
+    """All queues of this process.
+
+    Attributes:
+        lengths: requests that wait, by class; empty while nobody does.
+    """
 
     def __init__(self) -> None:
         self._numbers = count()
         self._queues: dict[str, _SlotQueue] = {}
         self._roaming: dict[str, deque[Waiter]] = {}
         self._deadlines: list[tuple[float, int, Waiter]] = []
-        self._lengths: dict[str, int] = {}
+        self.lengths: dict[str, int] = {}
 
     def __len__(self) -> int:
-        return sum(self._lengths.values())
+        return sum(self.lengths.values())
 
     def length(self, class_name: str) -> int:
         """Requests of one class that wait."""
-        return self._lengths.get(class_name, 0)
+        return self.lengths.get(class_name, 0)
 
     @property
     def next_deadline(self) -> float | None:
@@ -128,7 +132,7 @@ class Waiting:
         heappush(self._deadlines, (waiter.deadline, number, waiter))
         if waiter.roams:
             self._roaming.setdefault(name, deque()).append(waiter)
-        self._lengths[name] = self.length(name) + 1
+        self.lengths[name] = self.length(name) + 1
 
     def remove(self, waiter: Waiter) -> bool:
         """A request waits no longer. Idempotent: False where it did not wait."""
@@ -137,9 +141,9 @@ class Waiting:
         waiter.open = False
         self._leave(waiter.account)
         name = waiter.class_view.name
-        self._lengths[name] -= 1
-        if not self._lengths[name]:
-            del self._lengths[name]
+        self.lengths[name] -= 1
+        if not self.lengths[name]:
+            del self.lengths[name]
             self._roaming.pop(name, None)
         return True
 
