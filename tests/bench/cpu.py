@@ -15,3 +15,9 @@ def cpu_seconds_of(pid: int) -> float:
 def resident_bytes_of(pid: int) -> int:
     """Memory of a process that is in RAM now."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def private_bytes_of(pid: int) -> int:
+    """Memory of a process that is in RAM now and no file could give again."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Anonymous:")) * 1024

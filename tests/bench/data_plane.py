@@ -1,11 +1,11 @@
 """Envoy with a router beside it, before eight destinations that cost next to nothing: what is measured.
 
-The destinations are listeners of a second Envoy that read the whole request and answer in a few hundred bytes.
+The destinations are listeners of a second Envoy that read the whole request and answer in a few hundred bytes, or of
+:mod:`holding_upstream`, which holds every answer open.
 """
 
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 import urllib.request
@@ -21,7 +21,6 @@ from e2e.harness.ports import PortLease
 from e2e.harness.process import Command, Process
 from e2e.harness.readiness import answers, until
 from e2e.router import parts
-from e2e.router.filters import ext_proc
 from e2e.router.parts import ENVOY, HOST, Layout, RouterPorts
 from e2e.router.tables import SECRET, WrittenTable
 from kvplan_router.envoy.filters import API
@@ -29,9 +28,11 @@ from tests.bench.cpu import cpu_seconds_of
 from tests.bench.wrk import KEYS
 
 DESTINATIONS = 8
-VLLM_ROUTER = "vllm-router==0.1.17"
 _ROOT = Path(__file__).parents[2]
+_SEARCH_PATH = {"PYTHONPATH": ":".join(str(_ROOT / part) for part in (".", "router", "solver"))}
 _ANSWER = '{"choices": [{"text": "ok"}], "usage": {"prompt_tokens": 500, "completion_tokens": 7}}'
+
+Destinations = Callable[[Sequence[str], Path], Command]
 
 
 def as_it_is(_: dict[str, Any]) -> None:
@@ -45,36 +46,48 @@ def ask_nobody(document: dict[str, Any]) -> None:
     document["static_resources"]["clusters"].pop(1)
 
 
-def follow_no_retries(document: dict[str, Any]) -> None:
-    """One message less per request: the head of an answer is not shown to the router."""
-    ext_proc(document)["processing_mode"]["response_header_mode"] = "SKIP"
+def that_answer(addresses: Sequence[str], directory: Path) -> Command:
+    """Destinations that answer at once."""
+    listeners = [_listener(address.rpartition(":")[2]) for address in addresses]
+    config = directory / "destinations.yaml"
+    config.write_text(yaml.safe_dump({"static_resources": {"listeners": listeners}}))
+    argv = [str(ENVOY), "-c", str(config), "--concurrency", "1", "-l", "error"]
+    return Command("destinations", [*argv, "--base-id", addresses[0].rpartition(":")[2]])
+
+
+def that_hold(addresses: Sequence[str], directory: Path) -> Command:
+    """Destinations that hold every answer open until told to let go."""
+    return Command("destinations", [sys.executable, "-m", "tests.bench.holding_upstream", *addresses], _SEARCH_PATH)
 
 
 class Plane:
     """What runs.
 
     Attributes:
-        url: to send requests to.
+        urls: to send requests to, one per Envoy or other proxy.
         processes: between the client and the destinations, by role.
+        addresses: of the destinations.
         directory: of this run; ``index.json`` in it is the router's table.
-        table: in force at first.
+        table: in force at first: every key has one home and a backup.
         router_ports: of the router, where there is one.
     """
 
-    def __init__(self, stack: ExitStack) -> None:
+    def __init__(self, stack: ExitStack, destinations: Destinations) -> None:
         self._stack = stack
         self.directory = Path(tempfile.mkdtemp(prefix="kvplan-bench-"))
         stack.callback(shutil.rmtree, self.directory, ignore_errors=True)
         self._ports = PortLease()
         stack.callback(self._ports.release)
         self.processes: dict[str, Process] = {}
-        self._admin = ""
+        self.urls: list[str] = []
+        self._admins: list[str] = []
         self.addresses = [f"{HOST}:{self._ports.take()}" for _ in range(DESTINATIONS)]
-        self._start("destinations", _destinations(self.addresses, self.directory))
+        self.start("destinations", destinations(self.addresses, self.directory))
         ready = self.processes.pop("destinations")
         until(lambda: all(answers(f"http://{address}/health") for address in self.addresses), "destinations", ready)
         homes = {f"key-{key}": [key % DESTINATIONS] for key in range(KEYS)}
-        self.table = WrittenTable(self.addresses, budget_tokens=10**9, homes=homes)
+        backups = {key: (home[0] + 1) % DESTINATIONS for key, home in homes.items()}
+        self.table = WrittenTable(self.addresses, budget_tokens=10**9, homes=homes, backups=backups)
         self.publish(self.table)
         (self.directory / parts.SECRET_FILE).write_bytes(SECRET)
         self.router_ports = RouterPorts(*(self._ports.take() for _ in range(3)))
@@ -85,12 +98,16 @@ class Plane:
         beside.write_text(table.text())
         beside.replace(self.directory / parts.INDEX)
 
+    def state(self) -> dict[str, Any]:
+        """What the router says of itself."""
+        found: dict[str, Any] = json.loads(get(f"http://{HOST}:{self.router_ports.admin}/state"))
+        return found
+
     def until_in_force(self, table: WrittenTable) -> None:
         """Wait until the router acknowledges a table."""
-        page = f"http://{HOST}:{self.router_ports.admin}/state"
 
         def acknowledged() -> bool:
-            state = json.loads(_get(page))
+            state = self.state()
             return (state["epoch"], state["generation"]) == (table.epoch, table.generation)
 
         until(acknowledged, "the table in force", self.processes["router"])
@@ -99,55 +116,59 @@ class Plane:
         """CPU seconds so far, by role."""
         return {role: cpu_seconds_of(process.pid) for role, process in self.processes.items()}
 
-    def start_router(self, transport: str) -> None:
-        """The whole router."""
-        layout = Layout(upstreams=DESTINATIONS, router_options={"transport": transport, "readiness": "none"})
-        self._start("router", parts.router(layout, 0, [self.router_ports], self.directory))
+    def start_router(self, transport: str, module: str = "kvplan_router", **options: str) -> None:
+        """The whole router, or a module that takes the same options."""
+        given = {"transport": transport, "readiness": "none", **options}
+        layout = Layout(upstreams=DESTINATIONS, router_options=given)
+        ours = parts.router(layout, 0, [self.router_ports], self.directory)
+        argv = [module if part == "kvplan_router" else part for part in ours.argv]
+        self.start("router", Command("router", argv, _SEARCH_PATH))
         ready = f"http://{HOST}:{self.router_ports.admin}/readyz"
         until(lambda: answers(ready), "the router", self.processes["router"])
 
+    def write_endpoints(self) -> None:
+        """Let a router write Envoy's endpoints file, and stop it."""
+        self.start_router("aio")
+        self.processes.pop("router").stop()
+
     def start_look_up(self, transport: str) -> None:
         """The transport alone, with a look-up for a decision."""
-        self.start_router("aio")  # it writes Envoy's endpoints file
-        self.processes.pop("router").stop()
+        self.write_endpoints()
         listen = f"{HOST}:{self.router_ports.grpc}"
         argv = [sys.executable, "-m", "tests.bench.lookup_router", "--transport", transport, "--listen", listen]
-        path = ":".join(str(_ROOT / part) for part in (".", "router", "solver"))
-        self._start("router", Command("lookup", [*argv, *self.addresses], {"PYTHONPATH": path}))
+        self.start("router", Command("lookup", [*argv, *self.addresses], _SEARCH_PATH))
 
-    def start_envoy(self, edit: Callable[[dict[str, Any]], None] = as_it_is) -> None:
-        """Our Envoy; ``edit`` changes its configuration."""
+    def start_envoy(
+        self, edit: Callable[[dict[str, Any]], None] = as_it_is, workers: int = 1, role: str = "Envoy"
+    ) -> None:
+        """One of our Envoys; ``edit`` changes its configuration."""
         listen, admin = self._ports.take(), self._ports.take()
-        layout = Layout(edit=edit)
-        self._start("Envoy", parts.envoy_before(layout, [self.router_ports], listen, admin, self.directory))
-        self.url, self._admin = f"http://{HOST}:{listen}", f"http://{HOST}:{admin}"
-        until(lambda: answers(f"{self.url}/health") and self._asks(), "Envoy", self.processes["Envoy"])
+        layout = Layout(edit=edit, envoy_workers=workers)
+        self.start(role, parts.envoy_before(layout, [self.router_ports], listen, admin, self.directory))
+        url, page = f"http://{HOST}:{listen}", f"http://{HOST}:{admin}"
+        until(lambda: answers(f"{page}/ready") and _asks(page), "Envoy", self.processes[role])
+        self.urls.append(url)
+        self._admins.append(page)
 
     def unplanned(self) -> int:
-        """Requests that Envoy sent on without a decision, because none came in time; 0 where nobody is asked."""
-        if not self._admin:
-            return 0
-        last = _get(f"{self._admin}/stats?filter=ext_proc.failure_mode_allowed").rpartition(":")[2]
-        return int(last or 0)
+        """Requests that Envoys sent on without a decision, because none came in time; 0 where nobody is asked."""
+        pages = (get(f"{admin}/stats?filter=ext_proc.failure_mode_allowed") for admin in self._admins)
+        return sum(int(page.rpartition(":")[2] or 0) for page in pages)
 
-    def _asks(self) -> bool:
-        """Whether Envoy finds the router healthy, if it knows one."""
-        lines = _get(f"{self._admin}/clusters").splitlines()
-        flags = [line for line in lines if line.startswith("kvplan-router::") and "::health_flags::" in line]
-        return all(line.endswith("::healthy") for line in flags)
-
-    def start_vllm_router(self, policy: str) -> None:
-        """The router that the vLLM project publishes, in an environment of its own."""
+    def start_vllm_router(self, command: Path, policy: str) -> None:
+        """The router that the vLLM project publishes."""
         port, metrics = self._ports.take(), self._ports.take()
         argv = [
-            str(_vllm_router()), "--host", HOST, "--port", str(port), "--policy", policy, "--log-level", "error",
+            str(command), "--host", HOST, "--port", str(port), "--policy", policy, "--log-level", "error",
             "--prometheus-port", str(metrics), "--worker-urls", *(f"http://{a}" for a in self.addresses),
         ]  # fmt: skip
-        self._start("router", Command("vllm-router", argv))
-        self.url = f"http://{HOST}:{port}"
-        until(lambda: answers(f"{self.url}/health"), "vllm-router", self.processes["router"])
+        self.start("router", Command("vllm-router", argv))
+        url = f"http://{HOST}:{port}"
+        until(lambda: answers(f"{url}/health"), "vllm-router", self.processes["router"])
+        self.urls.append(url)
 
-    def _start(self, role: str, command: Command) -> None:
+    def start(self, role: str, command: Command) -> None:
+        """Start a process that ends with this plane."""
         process = Process(command, self.directory)
         self._stack.callback(process.stop)
         process.start()
@@ -155,24 +176,30 @@ class Plane:
 
 
 @contextmanager
-def plane() -> Iterator[Plane]:
+def plane(destinations: Destinations = that_answer) -> Iterator[Plane]:
     """Destinations; nothing before them yet."""
     with ExitStack() as stack:
-        yield Plane(stack)
+        yield Plane(stack, destinations)
 
 
-def _get(url: str) -> str:
+def get(url: str) -> str:
+    """The page behind an address on loopback."""
     with urllib.request.urlopen(url, timeout=5) as response:
         text: str = response.read().decode()
         return text
 
 
-def _destinations(addresses: Sequence[str], directory: Path) -> Command:
-    listeners = [_listener(address.rpartition(":")[2]) for address in addresses]
-    config = directory / "destinations.yaml"
-    config.write_text(yaml.safe_dump({"static_resources": {"listeners": listeners}}))
-    argv = [str(ENVOY), "-c", str(config), "--concurrency", "1", "-l", "error"]
-    return Command("destinations", [*argv, "--base-id", addresses[0].rpartition(":")[2]])
+def with_generation(table: WrittenTable, generation: int) -> WrittenTable:
+    """The same plan as a newer table, with the homes moved on by one."""
+    homes = {key: [(numbers[0] + generation) % DESTINATIONS] for key, numbers in table.homes.items()}
+    return replace(table, generation=table.generation + generation, homes=homes, backups={})
+
+
+def _asks(admin: str) -> bool:
+    """Whether an Envoy finds the router healthy, if it knows one."""
+    lines = get(f"{admin}/clusters").splitlines()
+    flags = [line for line in lines if line.startswith("kvplan-router::") and "::health_flags::" in line]
+    return all(line.endswith("::healthy") for line in flags)
 
 
 def _listener(port: str) -> dict[str, Any]:
@@ -196,19 +223,3 @@ def _listener(port: str) -> dict[str, Any]:
 def _filter(name: str, kind: str, **fields: Any) -> dict[str, Any]:
     typed = {"@type": f"{API}extensions.filters.http.{kind}", **fields}
     return {"name": f"envoy.filters.http.{name}", "typed_config": typed}
-
-
-def _vllm_router() -> Path:
-    """The installed command; installed on first use, because its dependencies are not ours."""
-    home = _ROOT / "out" / "bench" / "vllm-router"
-    command = home / "bin" / "vllm-router"
-    if not command.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
-        subprocess.run([str(home / "bin" / "pip"), "install", "--quiet", VLLM_ROUTER], check=True)
-    return command
-
-
-def with_generation(table: WrittenTable, generation: int) -> WrittenTable:
-    """The same plan as a newer table, with the homes moved on by one."""
-    homes = {key: [(numbers[0] + generation) % DESTINATIONS] for key, numbers in table.homes.items()}
-    return replace(table, generation=table.generation + generation, homes=homes)

@@ -1,4 +1,7 @@
-"""Load by wrk: keyed POST requests over keep-alive connections, and how they ended."""
+"""Load by wrk: keyed POST requests over keep-alive connections, and how they ended.
+
+Every request carries its key twice, in a header and in a field of its body, so that all ways get the same load.
+"""
 
 import json
 import subprocess
@@ -8,14 +11,17 @@ from pathlib import Path
 
 KEYS = 64
 KEY_HEADER = "x-tenant-id"
+KEY_FIELD = "prompt_cache_key"
 
 _SCRIPT = """
 local requests = {}
 local number = 0
 init = function()
-  local body = '{"model": "tiny", "prompt": "' .. string.rep("x", %(bytes)d - 40) .. '"}'
   for key = 0, %(keys)d - 1 do
-    local headers = {["content-type"] = "application/json", ["%(header)s"] = "key-" .. key}
+    local name = "key-" .. key
+    local head = '{"model": "tiny", "%(field)s": "' .. name .. '", "prompt": "'
+    local body = head .. string.rep("x", %(bytes)d - #head - 2) .. '"}'
+    local headers = {["content-type"] = "application/json", ["%(header)s"] = name}
     requests[key] = wrk.format("POST", "/v1/completions", headers, body)
   end
 end
@@ -46,7 +52,7 @@ class Load:
 
     body_bytes: int
     connections: int = 16
-    seconds: int = 5
+    seconds: int = 2
     pause_milliseconds: int = 0
 
 
@@ -72,10 +78,10 @@ class Answered:
 def run(url: str, load: Load) -> Answered:
     """Send it; wrk itself takes one thread."""
     delay = f"delay = function() return {load.pause_milliseconds} end" if load.pause_milliseconds else ""
-    text = _SCRIPT % {"bytes": load.body_bytes, "keys": KEYS, "header": KEY_HEADER, "delay": delay}
+    given = {"bytes": load.body_bytes, "keys": KEYS, "header": KEY_HEADER, "field": KEY_FIELD, "delay": delay}
     with tempfile.TemporaryDirectory() as directory:
         script = Path(directory) / "load.lua"
-        script.write_text(text)
+        script.write_text(_SCRIPT % given)
         argv = ["wrk", "-t1", f"-c{load.connections}", f"-d{load.seconds}s", "-s", str(script), url]
         out = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=load.seconds + 30).stdout
     return Answered(**json.loads(out.strip().splitlines()[-1]))
