@@ -165,6 +165,7 @@ class Solver:
     Attributes:
         may: set when solves may end.
         asked: inputs of every solve, warm starts beside them.
+        running: the plan in force at each.
         cancelled: solves that were ended.
     """
 
@@ -172,16 +173,24 @@ class Solver:
         self.may = asyncio.Event()
         self.may.set()
         self.asked: list[tuple[PlanningInputs, RoutingPlan | None]] = []
+        self.running: list[RoutingPlan | None] = []
         self.cancelled = 0
 
-    async def solve(self, inputs: PlanningInputs, limit_seconds: float, warm: RoutingPlan | None = None) -> Solved:
+    async def solve(
+        self,
+        inputs: PlanningInputs,
+        limit_seconds: float,
+        warm: RoutingPlan | None = None,
+        running: RoutingPlan | None = None,
+    ) -> Solved:
         self.asked.append((inputs, warm))
+        self.running.append(running)
         try:
             await self.may.wait()
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
-        plan = make_plan(inputs.problem(), solver_options(inputs.fleet)).plan
+        plan = make_plan(inputs.problem(), solver_options(inputs.fleet), running).plan
         return Solved(SolveOutcome.SOLVED, plan, seconds=limit_seconds / 10)
 
 
@@ -204,14 +213,14 @@ class Lab:
         services = Services(
             client=client,
             world=cast(World, self.seen),
-            sources=Sources(PrometheusSettings({})),
+            sources=Sources(PrometheusSettings()),
             solvers=cast(Solvers, self.solver),
             writer=Writer(client, Recorder(client, "lab"), self.metrics),
             metrics=self.metrics,
             clock=lambda: self.now,
         )
         self.memory = Memory(FleetLog("default/demo"))
-        self.looks = FleetLooks(("default", "demo"), services, self.memory, lambda: None)
+        self.looks = FleetLooks(("default", "demo"), services, self.memory, lambda: None, lambda: None)
 
     async def look(self, times: int = 1) -> Again:
         """Look so many times, a second apart; what runs beside a look may go on in between."""

@@ -1,4 +1,4 @@
-"""The commands of docs/cli.md with the output that stands below each: read, run as printed, written anew.
+"""The commands of a document with the output that stands below each: read, run as printed, written anew.
 
 A fenced block ``console`` holds commands after ``$`` and their output. A comment ``<!-- stage: NAME -->`` above it
 names the state that the block starts from. What differs from run to run is masked on both sides: digests, ages,
@@ -7,7 +7,7 @@ versions, and what other tests of the same cluster leave behind.
 
 import re
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +22,7 @@ NAMESPACE = "serving"
 _BLOCK = re.compile(r"(?:<!-- stage: (?P<stage>\w+) -->\n)?```console\n(?P<text>.*?)```", re.DOTALL)
 _MASKS = (
     (re.compile(r"\b[0-9a-f]{10,64}\b"), "DIGEST"),
-    (re.compile(r"\b\d+[smhd]\b"), "AGE"),
+    (re.compile(r"\b(?:\d+[smhd])+\b"), "AGE"),
     (re.compile(r"\bv1\.\d+\.\d+\b"), "VERSION"),
     (re.compile(r"[ ─]+"), " "),
 )
@@ -43,29 +43,34 @@ class Block:
     commands: tuple[tuple[str, str], ...]
 
 
-def blocks() -> Iterator[Block]:
-    """Every block of the document."""
-    for found in _BLOCK.finditer(DOCUMENT.read_text(encoding="utf-8")):
+def blocks(document: Path = DOCUMENT) -> Iterator[Block]:
+    """Every block of a document."""
+    for found in _BLOCK.finditer(document.read_text(encoding="utf-8")):
         parts = re.split(r"^\$ (.*)\n", found["text"], flags=re.MULTILINE)[1:]
         yield Block(found["stage"] or "", tuple(zip(parts[::2], parts[1::2], strict=True)))
 
 
 def run(stage: Stage, command: str, directory: Path) -> str:
-    """What a shell prints for a command, standard output first; the namespace comes from the kubeconfig's context."""
+    """What a shell prints for a command; the namespace comes from the kubeconfig's context."""
     config = yaml.safe_load(stage.cluster.kubeconfig.read_text())
     config["contexts"][0]["context"]["namespace"] = stage.namespace
     file = directory / "config"
     file.write_text(yaml.safe_dump(config))
-    environment = stage.kvplan.environment | {"KUBECONFIG": str(file), "COLUMNS": "110"}
+    environment = stage.kvplan.environment | {"KUBECONFIG": str(file)}
     environment["PATH"] = f"{PROGRAM.parent}:{environment['PATH']}"
+    return shell(command, environment, directory)
+
+
+def shell(command: str, environment: Mapping[str, str], directory: Path) -> str:
+    """What a shell prints for a command, on a terminal of 110 columns without colours; standard output first."""
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=directory,
-        env=environment,
+        env={**environment, "COLUMNS": "110", "NO_COLOR": "1"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=180,
         check=False,
     )
     return "".join(f"{line.rstrip()}\n" for line in (done.stdout + done.stderr).splitlines())
@@ -79,8 +84,8 @@ def masked(output: str) -> str:
     return text.strip()
 
 
-def rewritten(outputs: Iterable[str]) -> str:
-    """The document with other outputs, in the order of the commands."""
+def rewritten(outputs: Iterable[str], document: Path = DOCUMENT) -> str:
+    """A document with other outputs, in the order of the commands."""
     following = iter(outputs)
 
     def fresh(found: "re.Match[str]") -> str:
@@ -88,4 +93,4 @@ def rewritten(outputs: Iterable[str]) -> str:
         head = found[0].partition("```console\n")[0]
         return head + "```console\n" + "".join(f"$ {c}\n{next(following)}" for c in commands) + "```"
 
-    return _BLOCK.sub(fresh, DOCUMENT.read_text(encoding="utf-8"))
+    return _BLOCK.sub(fresh, document.read_text(encoding="utf-8"))

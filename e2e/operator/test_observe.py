@@ -25,7 +25,7 @@ from kvplan_operator.model.freshness import metrics_verdict
 from kvplan_operator.model.observed import planning_inputs
 from kvplan_operator.model.snapshot import ClusterView, Measured, Quality, Snapshot
 from kvplan_operator.observe.measure import Sources, measure
-from kvplan_operator.observe.profile import PrometheusProfile, PrometheusSettings
+from kvplan_operator.observe.profile import PrometheusConnection, PrometheusSettings
 from kvplan_operator.plan.engine_flags import TOKEN_GRID
 from kvplan_solver.cacheroute.router_state import RouterMode, RouterReport, write_state
 
@@ -198,7 +198,7 @@ class Look:
         return ClusterView(nodes=tuple(nodes), pods=tuple(pods))
 
     def once(self) -> Measured:
-        settings = PrometheusSettings({"default": PrometheusProfile("default", self.url)})
+        settings = PrometheusSettings(profiles={"default": PrometheusConnection(url=self.url)})
 
         async def run() -> Measured:
             async with Sources(settings) as sources:

@@ -34,8 +34,9 @@ condition's status, reason or wording changes, or a number in it moves by more t
 | DryRun | a candidate or an honest refusal is in status (`ProposedOnly`) |
 | Approve without a digest | a candidate waits, or nothing better than the plan in force is known (`AwaitingApproval`) |
 | Approve with a digest, Auto | that plan is applied, its groups serve, and every live router has the newest table |
-| suspended | it was when it was suspended (`Suspended`) |
+| suspended | it was when it was suspended, and what runs is still as planned (`Suspended`) |
 
+Under every policy it is never True while a plan in force is only half applied, and never while `Stalled` is True.
 A digest in `spec.acceptedPlan` also holds under Auto: it pins that plan until it is removed.
 """
 

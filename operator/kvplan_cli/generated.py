@@ -4,7 +4,7 @@ Input: what is generated, arguments. Output: an exit code; words go to the stand
 """
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,6 +52,43 @@ class Generated:
     def _write(self, path: Path) -> int:
         sys.stdout.writelines(f"{written}\n" for written in self.write(path))
         return 0
+
+
+@dataclass(frozen=True)
+class Pages:
+    """A directory of generated files.
+
+    Attributes:
+        pattern: of all files that belong there.
+        texts: file name to text.
+        differs: what is wrong with a file that is not as generated.
+        stranger: what is wrong with a file that nothing generates.
+        remedy: what to do about the first, and about a missing one.
+    """
+
+    pattern: str
+    texts: Callable[[], Mapping[str, str]]
+    differs: str
+    stranger: str
+    remedy: str
+
+    def write(self, directory: Path) -> list[Path]:
+        """Write every file into ``directory``, which is made if missing; returns their paths."""
+        directory.mkdir(parents=True, exist_ok=True)
+        return [replace_file(directory / name, text) for name, text in self.texts().items()]
+
+    def differing(self, directory: Path) -> list[str]:
+        """One line per file that is missing, not the generated one, or a stranger; empty where all are as generated."""
+        wanted = {directory / name: text for name, text in self.texts().items()}
+        strangers = sorted(set(directory.glob(self.pattern)) - set(wanted))
+        return [line for path, text in wanted.items() for line in self._difference(path, text)] + [
+            f"{path}: {self.stranger}: remove it" for path in strangers
+        ]
+
+    def _difference(self, path: Path, text: str) -> list[str]:
+        if not path.is_file():
+            return [f"{path}: it is missing: {self.remedy}"]
+        return [] if path.read_bytes() == text.encode() else [f"{path}: {self.differs}: {self.remedy}"]
 
 
 def replace_file(path: Path, text: str) -> Path:

@@ -13,6 +13,7 @@ import typer
 from kvplan_cli.errors import ExitCode
 from kvplan_cli.progress import Progress
 from kvplan_cli.targets import given_path
+from kvplan_operator.api.routing_plan import RoutingPlan
 from kvplan_operator.model.problem import Problem
 from kvplan_operator.plan.no_plan import NoPlan
 from kvplan_operator.plan.planned import Planned
@@ -69,15 +70,23 @@ class SolveChoice:
         )
 
 
-def planned_or_exit(problem: Problem, choice: SolveChoice, what: str = "plan") -> Planned:
+def planned_or_exit(
+    problem: Problem, choice: SolveChoice, what: str = "plan", running: RoutingPlan | None = None
+) -> Planned:
     """Plan; leave with exit code 1 and the reason where no plan exists at all.
+
+    Args:
+        problem: of a fleet.
+        choice: of the command line.
+        what: for messages.
+        running: the plan in force, whose engine flags stay where they would change little.
 
     Raises:
         SolverError: the search cannot be run as asked.
     """
     with Progress(what) as progress:
         try:
-            return make_plan(problem, choice.options(problem, progress))
+            return make_plan(problem, choice.options(problem, progress), running)
         except NoPlan as error:
             sys.stderr.write(f"{what}: there is no plan. {error}\n")
             raise typer.Exit(ExitCode.NEGATIVE) from None

@@ -1,7 +1,8 @@
 """The operator's process: ``kvplan-operator``, or ``kopf run -m kvplan_operator.main``.
 
 Inputs: settings from a file and variables (``settings``). Output: an exit code: 0 after SIGTERM, 1 when the Lease was
-lost or kopf failed, 2 for settings that cannot be used, 3 for a cluster without the CRDs or permissions.
+lost, the port was taken or kopf failed, 2 for settings that cannot be used, 3 for a cluster without the CRDs or
+permissions.
 """
 
 import argparse
@@ -15,8 +16,6 @@ from kvplan_operator.errors import SettingsError
 from kvplan_operator.logs import configure_logs
 from kvplan_operator.reconcile import handlers
 from kvplan_operator.settings import FILE_VARIABLE, PREFIX, Settings, read_settings
-
-FAILED = 1
 
 
 def run() -> None:
@@ -49,7 +48,7 @@ async def _operate(settings: Settings) -> int:
         )
     except Exception as error:  # the last line of the process, with the code that says why
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
-        return int(memo.get("exit_code", FAILED))
+        return int(memo.get("exit_code", handlers.FAILED))
     shell = memo.get("shell")
     return int(memo.get("exit_code", 0)) or (shell.exit_code if shell is not None else 0)
 

@@ -17,8 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_core import ErrorDetails
 
 from kvplan_operator.errors import SettingsError
-from kvplan_operator.observe.profile import PrometheusProfile
-from kvplan_operator.observe.profile import PrometheusSettings as ProfileSettings
+from kvplan_operator.observe.profile import PrometheusConnection, PrometheusSettings, without_credentials
 
 PREFIX = "KVPLAN_"
 FILE_VARIABLE = "KVPLAN_CONFIG"
@@ -26,46 +25,6 @@ FILE_VARIABLE = "KVPLAN_CONFIG"
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class PrometheusConnection(_Section):
-    """One Prometheus that fleets may name in ``spec.prometheus.profile``.
-
-    Attributes:
-        url: of its HTTP API.
-        token_file: bearer token, read again for every query; None sends none.
-        ca_file: certificates it must be signed by; None uses the system's.
-        timeout_seconds: per query.
-        max_bytes: of one answer.
-        max_series: of one answer.
-    """
-
-    url: str = Field(pattern=r"^https?://")
-    token_file: Path | None = None
-    ca_file: Path | None = None
-    timeout_seconds: float = Field(default=10.0, gt=0)
-    max_bytes: int = Field(default=16 * 1024 * 1024, gt=0)
-    max_series: int = Field(default=20_000, gt=0)
-
-    def profile(self, name: str) -> PrometheusProfile:
-        """The connection under its name.
-
-        Raises:
-            InvalidInput: an address with credentials or a query.
-        """
-        return PrometheusProfile(name=name, **dict(self))
-
-
-class PrometheusSettings(_Section):
-    """Whom fleets may ask.
-
-    Attributes:
-        profiles: connections by name. ``KVPLAN_PROMETHEUS_URL``, ``_TOKEN_FILE`` and ``_CA_FILE`` make ``default``.
-        allowed_urls: addresses that a fleet may give as ``spec.prometheus.url``; queried without credentials.
-    """
-
-    profiles: dict[str, PrometheusConnection] = {}
-    allowed_urls: tuple[str, ...] = ()
 
 
 class LeaseSettings(_Section):
@@ -98,12 +57,14 @@ class TickSettings(_Section):
     """How often a fleet is looked at.
 
     Attributes:
+        settling_seconds: after the first sign of a change, for what was changed together with it.
         spacing_seconds: least time between two looks at one fleet.
         staleness_seconds: longest time without a look, whatever happens or does not.
         backoff_seconds: bound of the first wait after a failed look; doubles with each failure.
         backoff_cap_seconds: bound of any such wait.
     """
 
+    settling_seconds: float = Field(default=0.2, ge=0)
     spacing_seconds: float = Field(default=1.0, gt=0)
     staleness_seconds: float = Field(default=30.0, gt=0)
     backoff_seconds: float = Field(default=2.0, gt=0)
@@ -153,12 +114,6 @@ class Settings(_Section):
     ticks: TickSettings = TickSettings()
     solver: SolverSettings = SolverSettings()
     start: StartSettings = StartSettings()
-
-    @property
-    def prometheus_connections(self) -> ProfileSettings:
-        """Whom fleets may ask, as ``observe`` takes it."""
-        profiles = {name: c.profile(name) for name, c in self.prometheus.profiles.items()}
-        return ProfileSettings(profiles, self.prometheus.allowed_urls)
 
     @property
     def listen_address(self) -> tuple[str, int]:
@@ -250,4 +205,5 @@ def _put(values: dict[str, Any], path: tuple[str, ...], value: object) -> None:
 def _problem(detail: ErrorDetails) -> str:
     path = [str(step) for step in detail["loc"]]
     variable = PREFIX + "_".join(path).upper()
-    return f"{'.'.join(path)} is {detail['input']!r:.80}: {detail['msg']} (in the file, or {variable})"
+    found = without_credentials(f"{detail['input']!r:.80}")
+    return f"{'.'.join(path)} is {found}: {detail['msg']} (in the file, or {variable})"

@@ -30,7 +30,7 @@ from kvplan_operator.logs import FleetLog
 from kvplan_operator.model import observed
 from kvplan_operator.model.inventory import ExcludedGpus, ExclusionReason, Inventory, inventory_from_objects
 from kvplan_operator.model.pods import requested_gpus
-from kvplan_operator.model.snapshot import ClusterView, Measured
+from kvplan_operator.model.snapshot import ClusterView, Fact, Measured, Quality, RouterState
 from kvplan_operator.observe.measure import Sources
 from kvplan_operator.plan.choice import Choice, Standing
 from kvplan_operator.plan.digest import plan_digest
@@ -100,6 +100,18 @@ def test_a_drain_waits_for_live_routers_that_nobody_has_asked_yet() -> None:
     restarted = replace(seen, measured=Measured(), cluster=replace(seen.cluster, pods=pods))
     step = plan_rollout(restarted, JOINED, cluster.index, RULES)
     assert not any(isinstance(command, ScaleSet) for command in step.commands)
+
+
+def test_a_drain_waits_for_no_router_that_gets_no_requests_yet() -> None:
+    cluster = started()
+    cluster.execute(cluster.look(JOINED, RULES).commands)
+    cluster.look(JOINED, RULES)
+    seen = cluster.snapshot()
+    pods = (*seen.cluster.pods, router_pod("new", ready=False))
+    silent = {"new": Fact[RouterState](None, Quality.NO_DATA, "router new", seen.now, "it starts")}
+    measured = replace(seen.measured, routers={**seen.measured.routers, **silent})
+    looked = replace(seen, measured=measured, cluster=replace(seen.cluster, pods=pods))
+    assert plan_rollout(looked, JOINED, cluster.index, RULES) == plan_rollout(seen, JOINED, cluster.index, RULES)
 
 
 def test_what_was_stopped_comes_back_though_another_node_of_the_plan_is_lost() -> None:

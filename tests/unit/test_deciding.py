@@ -21,6 +21,17 @@ CASES: dict[str, tuple[ConditionReason | None, Command, bool]] = {
 }
 
 
+def test_a_held_step_takes_nothing_away_that_it_has_not_begun_to_take() -> None:
+    step = RolloutStep(
+        commands=(DRAIN,),
+        draining=frozenset({"tp1-0", "tp1-1"}),
+        begins=frozenset({"tp1-1"}),
+        unlisted=frozenset({DRAIN.pod.uid, "going"}),
+    )
+    assert step.held.draining == {"tp1-0"}
+    assert step.held.unlisted == {"going"}
+
+
 @pytest.mark.parametrize("sentence", CASES)
 def test_a_step_goes_on_for(sentence: str) -> None:
     reason, command, goes = CASES[sentence]

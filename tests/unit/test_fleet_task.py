@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from random import Random
 
@@ -14,7 +15,10 @@ from kvplan_operator.reconcile.fleet_task import Again, FleetTask
 from kvplan_operator.settings import TickSettings
 from tests.simulated_time import run
 
-SETTINGS = TickSettings(spacing_seconds=1, staleness_seconds=30, backoff_seconds=2, backoff_cap_seconds=16)
+SETTINGS = TickSettings(
+    settling_seconds=0, spacing_seconds=1, staleness_seconds=30, backoff_seconds=2, backoff_cap_seconds=16
+)
+SETTLING = SETTINGS.model_copy(update={"settling_seconds": 0.1})
 
 
 def ticks_of(
@@ -22,6 +26,8 @@ def ticks_of(
     marks: tuple[float, ...] = (),
     outcome: Callable[[int], Again] = lambda _: Again(),
     lasting: float = 0.0,
+    urgent: tuple[float, ...] = (),
+    settings: TickSettings = SETTINGS,
 ) -> list[float]:
     """When a fleet was looked at, if it was marked at these times and each look lasted so long."""
 
@@ -33,9 +39,11 @@ def ticks_of(
             await asyncio.sleep(lasting)
             return outcome(len(seen))
 
-        task = FleetTask(tick, SETTINGS, FleetLog("default/demo"), Random(7))
+        task = FleetTask(tick, settings, FleetLog("default/demo"), Random(7))
         for at in marks:
             loop.call_at(at, task.mark)
+        for at in urgent:
+            loop.call_at(at, partial(task.mark, urgent=True))
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await task.run()
@@ -62,6 +70,27 @@ def test_a_mark_at_rest_is_answered_at_once() -> None:
 
 def test_a_look_may_ask_for_the_next_one() -> None:
     assert ticks_of(12, outcome=lambda _: Again(within_seconds=4)) == [0, 4, 8]
+
+
+def test_what_is_changed_together_is_seen_in_one_look() -> None:
+    assert ticks_of(20, marks=(7.5, 7.55, 7.59), settings=SETTLING) == [0.1, 7.6]
+
+
+def test_marks_that_go_on_do_not_put_a_look_off() -> None:
+    marks = tuple(5 + n / 20 for n in range(30))
+    assert ticks_of(20, marks=marks, settings=SETTLING) == [0.1, 5.1, 6.2, 7.3]
+
+
+def test_an_urgent_mark_waits_neither_for_the_spacing_nor_for_others() -> None:
+    assert ticks_of(20, urgent=(0.4, 7.5), settings=SETTLING) == [0.1, 0.4, 7.5]
+
+
+def test_an_urgent_mark_during_a_look_is_followed_by_another_at_once() -> None:
+    assert ticks_of(20, urgent=(2.0,), lasting=5.0) == [0, 5]
+
+
+def test_an_urgent_mark_makes_the_looks_after_it_no_denser() -> None:
+    assert ticks_of(20, marks=(0.5, 0.6), urgent=(0.4,)) == [0, 0.4, 1.4]
 
 
 def _broken(_: int) -> Again:

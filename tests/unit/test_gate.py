@@ -27,7 +27,8 @@ ACCEPTED = {"standing": Standing.ACCEPTED, "accepted": True}
 IN_FORCE = {"standing": Standing.IN_FORCE, "change": diff_plans(AFTER, AFTER)}
 RETURNING = {"standing": Standing.RETURNING}
 RESTARTS = tuple(NOW - 60 * n for n in range(8))
-FLIPS = tuple(NOW - 100 * n for n in range(5))
+FLIPS = tuple(NOW - 660 * n for n in range(5))
+"""As of a tool that looks at git every ten minutes, and of engines that then load for one."""
 
 CASES: dict[str, tuple[dict[str, Any], ConditionReason | None]] = {
     "what the policy picked passes when nothing is in its way": ({}, None),
@@ -130,7 +131,7 @@ CASES: dict[str, tuple[dict[str, Any], ConditionReason | None]] = {
         {"history": History(restarts=RESTARTS), "change": diff_plans(None, AFTER), "gain": None},
         None,
     ),
-    "five flips in ten minutes are a fight": (
+    "five flips in an hour are a fight": (
         {"history": History(NOW - 7_200, set_back=FLIPS)},
         ConditionReason.FOREIGN_WRITER,
     ),
@@ -140,7 +141,7 @@ CASES: dict[str, tuple[dict[str, Any], ConditionReason | None]] = {
     ),
     "four flips are none": ({"history": History(NOW - 7_200, set_back=FLIPS[:4])}, None),
     "flips of an earlier time are forgotten": (
-        {"history": History(NOW - 7_200, set_back=tuple(at - 600 for at in FLIPS))},
+        {"history": History(NOW - 7_200, set_back=tuple(at - 3_600 for at in FLIPS))},
         None,
     ),
     "without a path nothing moves": ({"path": NO_PATH} | ACCEPTED, ConditionReason.NO_CAPACITY_NEUTRAL_PATH),
@@ -183,10 +184,19 @@ WORDS: dict[str, tuple[dict[str, Any], str]] = {
             "the next may follow at 2030-03-17T18:39:40Z"
         ),
     ),
+    "a budget spent on a fight says so": (
+        {"history": History(NOW - 7_200, restarts=RESTARTS, set_back=FLIPS[:1])},
+        (
+            "8 groups were restarted within an hour, 8 are allowed (replan.maxRestartsPerHour): "
+            "the next may follow at 2030-03-17T18:39:40Z; "
+            "another controller set kvplan's fields back 1 time since 2030-03-17T17:46:40Z: "
+            "make it ignore replicas and engine flags"
+        ),
+    ),
     "a fight says how often": (
         {"history": History(NOW - 7_200, set_back=FLIPS)},
         (
-            "another controller set kvplan's fields back 5 times since 2030-03-17T17:40:00Z: "
+            "another controller set kvplan's fields back 5 times since 2030-03-17T17:02:40Z: "
             "make it ignore replicas and engine flags"
         ),
     ),

@@ -11,8 +11,9 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
+from kvplan_operator.observe.profile import PrometheusConnection
 from kvplan_operator.reconcile.startup import LEASE_NEED, NEEDS, WORKER_SET_NEED, Need
-from kvplan_operator.settings import PrometheusConnection, Settings, settings_from
+from kvplan_operator.settings import Settings, settings_from
 from kvplan_router.envoy.bootstrap import bootstrap
 from kvplan_router.envoy.options import EnvoyOptions
 from kvplan_router.settings import read_settings
@@ -29,7 +30,7 @@ def documents(file: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("folder", ["base", "overlays/namespaced"])
 def test_the_settings_are_taken_by_the_operator(folder: str) -> None:
     settings = settings_from((MANIFESTS / folder / "settings.yaml").read_text(), {})
-    assert settings.prometheus_connections.profiles["default"].url
+    assert settings.prometheus.profiles["default"].url
     assert settings.namespaces == (() if folder == "base" else ("serving",))
 
 

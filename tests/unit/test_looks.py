@@ -1,6 +1,7 @@
 """Looks at one fleet from end to end, with an API server that is a dictionary."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -8,14 +9,15 @@ from typing import Any
 import pytest
 
 from kvplan_operator.api.routing_plan import RoutingPlan
-from kvplan_operator.kube.resources import DEPLOYMENTS, REQUEST_CLASSES, ROUTING_PLANS
+from kvplan_operator.kube.resources import CONFIG_MAPS, DEPLOYMENTS, REQUEST_CLASSES, ROUTING_PLANS
 from kvplan_operator.model.snapshot import ClusterView, Measured
 from kvplan_operator.plan.digest import plan_name
-from kvplan_operator.reconcile import measuring
+from kvplan_operator.reconcile import measuring, tick
+from kvplan_operator.reconcile.deciding import Decided, decide
 from kvplan_operator.reconcile.measuring import MOVING_SECONDS
 from kvplan_operator.reconcile.tick import AWAITED_SECONDS
 from tests.looks import Lab
-from tests.routing import router_pod
+from tests.routing import engine, router_pod
 
 
 def in_a_lab(work: Callable[[Lab], Awaitable[None]], **spec: Any) -> None:
@@ -25,6 +27,16 @@ def in_a_lab(work: Callable[[Lab], Awaitable[None]], **spec: Any) -> None:
         await work(Lab(**spec))
 
     asyncio.run(life())
+
+
+def not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody answers at once, whoever is asked."""
+
+    async def nothing(*_: Any) -> Measured:
+        return Measured()
+
+    for name in ("measure", "look_at_pods"):
+        monkeypatch.setattr(measuring, name, nothing)
 
 
 def test_a_fleet_gets_a_candidate_and_then_nothing_more_is_written() -> None:
@@ -102,18 +114,17 @@ def test_nothing_is_started_or_stopped_before_engines_and_routers_were_asked(mon
     in_a_lab(scenario)
 
 
-def test_a_router_that_stays_silent_is_not_asked_every_other_second_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def nothing(*_: Any) -> Measured:
-        return Measured()
-
-    for name in ("measure", "look_at_pods"):
-        monkeypatch.setattr(measuring, name, nothing)
+@pytest.mark.parametrize("ready", [True, False], ids=["live", "starting"])
+def test_a_router_that_stays_silent_is_not_asked_every_other_second_for_ever(
+    monkeypatch: pytest.MonkeyPatch, ready: bool
+) -> None:
+    not_measured(monkeypatch)
 
     async def scenario(lab: Lab) -> None:
         view = lab.seen.view
 
         async def seen(*of: Any) -> ClusterView:
-            return replace(await view(*of), pods=(router_pod("router-0"),))
+            return replace(await view(*of), pods=(router_pod("router-0", ready=ready),))
 
         monkeypatch.setattr(lab.seen, "view", seen)
         assert (await lab.look(4)).within_seconds == MOVING_SECONDS
@@ -144,6 +155,56 @@ def test_the_next_solve_starts_from_the_plan_that_waits() -> None:
         assert first is None
         assert second is not None
         assert second.metadata.name == f"demo-{lab.candidate[:10]}" or second.metadata.name.startswith("demo-")
+
+    in_a_lab(scenario)
+
+
+def test_a_solve_beside_a_plan_in_force_is_told_what_runs() -> None:
+    async def scenario(lab: Lab) -> None:
+        await lab.look(3)
+        accepted = lab.candidate
+        lab.accept(accepted)
+        await lab.look(2)
+        lab.change(objective={"headroomMilli": 250})
+        await lab.look(2)
+        first, second = lab.solver.running
+        assert first is None
+        assert second is not None
+        assert second.metadata.name == plan_name(second.spec) == f"demo-{accepted[:10]}"
+
+    in_a_lab(scenario)
+
+
+@pytest.mark.parametrize("assessed", [True, False])
+def test_a_pod_that_a_rollout_ends_before_it_could_serve_is_in_no_index(
+    monkeypatch: pytest.MonkeyPatch, assessed: bool
+) -> None:
+    pods = (engine("stays", "tp1"), engine("goes", "tp1"))
+    not_measured(monkeypatch)
+
+    def ending(*of: Any) -> Decided:
+        decided = decide(*of)
+        step = None if decided.step is None else replace(decided.step, unlisted=frozenset({pods[1]["metadata"]["uid"]}))
+        return replace(decided, step=step)
+
+    async def scenario(lab: Lab) -> None:
+        await lab.look(3)
+        lab.accept(lab.candidate)
+        await lab.look(2)
+        view = lab.seen.view
+
+        async def seen(*of: Any) -> ClusterView:
+            return replace(await view(*of), pods=pods)
+
+        monkeypatch.setattr(lab.seen, "view", seen)
+        monkeypatch.setattr(tick, "decide", ending)
+        if not assessed:  # without a node the plan cannot be assessed, and the index in force is carried on
+            lab.change(nodes={"selector": {"matchLabels": {"pool": "elsewhere"}}})
+        await lab.look()
+        [index] = [item for item in lab.store.of(CONFIG_MAPS) if item["metadata"]["name"] == "demo-table"]
+        listed = {slot.get("podName") for slot in json.loads(index["data"]["index.json"])["slots"]}
+        assert "stays" in listed
+        assert "goes" not in listed
 
     in_a_lab(scenario)
 

@@ -10,7 +10,7 @@ from kvplan_operator.model.fleet_queries import Ask, fleet_queries
 from kvplan_operator.model.series import Answer, Reply
 from kvplan_operator.model.snapshot import ClusterView, Measured, Quality
 from kvplan_operator.observe.measure import Sources, look_at_pods, measure
-from kvplan_operator.observe.profile import PrometheusProfile, PrometheusSettings
+from kvplan_operator.observe.profile import PrometheusConnection, PrometheusSettings
 from kvplan_solver.cacheroute.router_state import RouterReport, write_state
 from tests.fake_prometheus import body, serving, vector
 from tests.measuring import NOW, good, measured_class_of, router_pod
@@ -35,7 +35,7 @@ def prometheus_with(replies: dict[str, Reply], **settings: Any) -> Any:
 
 
 def look(url: str, previous: Measured | None = None, **prometheus: str) -> Measured:
-    settings = PrometheusSettings({"default": PrometheusProfile("default", url)})
+    settings = PrometheusSettings(profiles={"default": PrometheusConnection(url=url)})
     view = ClusterView(pods=(own_pod("engine-0"), router_pod()))
     wanted = fleet(prometheus=prometheus or {"profile": "default"})
 
@@ -108,7 +108,7 @@ def test_a_closer_look_asks_pods_only() -> None:
         before = measured_before()
 
         async def run() -> Measured:
-            async with Sources(PrometheusSettings({})) as sources:
+            async with Sources(PrometheusSettings()) as sources:
                 return await look_at_pods(fleet(), ClusterView(pods=(pod,)), sources, NOW, before)
 
         closer = asyncio.run(run())

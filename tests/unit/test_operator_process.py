@@ -1,6 +1,8 @@
-"""The process as a whole: what it loads, what kopf is asked for, which settings the documents name."""
+"""The process as a whole: what it loads, what kopf is asked for, how it ends."""
 
-import re
+import json
+import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -8,8 +10,18 @@ from pathlib import Path
 import kopf
 
 from kvplan_operator.reconcile import handlers
-from kvplan_operator.settings import PREFIX, PrometheusConnection, Settings
+from kvplan_operator.reconcile.shell import Shell
+from kvplan_operator.settings import PREFIX, settings_from
 
+NOWHERE = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "current-context": "nowhere",
+    "contexts": [{"name": "nowhere", "context": {"cluster": "nowhere", "user": "nobody"}}],
+    "clusters": [{"name": "nowhere", "cluster": {"server": "http://127.0.0.1:1"}}],
+    "users": [{"name": "nobody", "user": {}}],
+}
+"""A kubeconfig of a cluster that is not there."""
 DOCUMENT = Path(__file__).parents[2] / "docs" / "operator.md"
 
 
@@ -17,6 +29,27 @@ def test_the_controller_loads_no_solver_library() -> None:
     code = "import sys, kvplan_operator.main; print([n for n in ('highspy', 'cvxpy') if n in sys.modules])"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert loaded.stdout.strip() == "[]"
+
+
+def test_a_port_that_is_taken_ends_the_process_with_its_setting_named(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(json.dumps(NOWHERE))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "KVPLAN_LISTEN": listen}
+        done = subprocess.run(
+            [sys.executable, "-m", "kvplan_operator.main"],
+            env=environment, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+    assert done.returncode == handlers.FAILED == 1
+    assert f"the setting listen (KVPLAN_LISTEN) is {listen}" in done.stderr
+    assert "Address already in use" in done.stderr
+
+
+def test_no_two_processes_write_events_or_hold_the_lease_under_one_name() -> None:
+    shells = [Shell(settings_from("", {"KVPLAN_LEASE_IDENTITY": "operator-0"})) for _ in range(2)]
+    assert shells[0].identity != shells[1].identity
+    assert all(shell.identity.startswith("operator-0-") for shell in shells)
 
 
 def test_kopf_is_asked_for_events_alone() -> None:
@@ -32,32 +65,6 @@ def test_kopf_neither_peers_nor_posts_nor_scans() -> None:
     assert settings.peering.standalone
     assert not settings.posting.enabled
     assert settings.scanning.disabled
-
-
-def variables(section: type, before: str = "") -> set[str]:
-    """Paths of all single settings below a section."""
-    found = set[str]()
-    for name, field in section.model_fields.items():  # type: ignore[attr-defined]
-        inner = field.annotation
-        if isinstance(inner, type) and hasattr(inner, "model_fields"):
-            found |= variables(inner, f"{before}{name}.")
-        elif name != "profiles":
-            found.add(f"{before}{name}")
-    return found
-
-
-def test_the_documents_name_every_setting_with_its_default_and_no_other() -> None:
-    rows = dict(re.findall(r"^\| `([a-z_.]+)` \|([^|]*)\|", DOCUMENT.read_text(), re.MULTILINE))
-    profile = {f"prometheus.profiles.name.{name}" for name in variables(PrometheusConnection)}
-    assert set(rows) == variables(Settings) | profile
-    for path, stated in rows.items():
-        if path.startswith("prometheus.profiles"):
-            continue
-        value: object = Settings()
-        for step in path.split("."):
-            value = getattr(value, step)
-        shown = f"{value:g}" if isinstance(value, float) else str(value) if value not in ((), "", None) else ""
-        assert stated.strip("` ") == shown, path
 
 
 def test_the_prefix_of_variables_is_the_one_in_the_documents() -> None:

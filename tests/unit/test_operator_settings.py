@@ -38,7 +38,7 @@ def test_prometheus_variables_make_the_default_profile() -> None:
         "prometheus: {profiles: {team: {url: 'https://team.example'}}}",
         {"KVPLAN_PROMETHEUS_URL": "http://prometheus:9090", "KVPLAN_PROMETHEUS_TOKEN_FILE": "/var/run/token"},
     )
-    connections = settings.prometheus_connections
+    connections = settings.prometheus
     assert set(connections.profiles) == {"default", "team"}
     assert connections.profiles["default"].url == "http://prometheus:9090"
     assert connections.profiles["default"].token_file == Path("/var/run/token")

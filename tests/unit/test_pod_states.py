@@ -3,12 +3,13 @@
 import asyncio
 import gzip
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
 
+from kvplan_operator.kube.answers import Object
 from kvplan_operator.model.engine_pods import endpoint
 from kvplan_operator.model.engine_text import engine_state
 from kvplan_operator.model.snapshot import EngineState, Fact, Quality, RouterState
@@ -193,13 +194,18 @@ def test_an_engine_that_does_not_answer_costs_no_more_than_the_timeout() -> None
 
 
 def routers(
-    url: str, allowed: Callable[[str], tuple[str, ...]] = lambda url: (url,), **routing: Any
+    url: str,
+    allowed: Callable[[str], tuple[str, ...]] = lambda url: (url,),
+    conditions: Sequence[Object] = ({"type": "Ready", "status": "True"},),
+    **routing: Any,
 ) -> dict[str, Fact[RouterState]]:
-    pod = addressed(router_pod(), "127.0.0.1", **{"prometheus.io/port": url.rsplit(":", 1)[1]})
+    pod = addressed(
+        router_pod(conditions=list(conditions)), "127.0.0.1", **{"prometheus.io/port": url.rsplit(":", 1)[1]}
+    )
 
     async def run() -> dict[str, Fact[RouterState]]:
         async with PodHttp() as http:
-            settings = PrometheusSettings({}, allowed(url))
+            settings = PrometheusSettings(allowed_urls=allowed(url))
             return await look_at_routers(fleet(routing=routing), [pod], http, settings, NOW, {})
 
     return asyncio.run(run())
@@ -208,6 +214,12 @@ def routers(
 def test_every_live_router_has_a_fact_by_its_pod() -> None:
     with serving(STATE) as seen:
         assert routers(seen.url) == {"router-0": Fact(ROUTER, Quality.VALUE, "router router-0", NOW)}
+
+
+def test_a_router_that_is_not_ready_yet_is_asked_for_its_name() -> None:
+    conditions = [{"type": "Ready", "status": "False"}]
+    with serving(STATE) as seen:
+        assert routers(seen.url, conditions=conditions)["router-0"].value == ROUTER
 
 
 NO_STATE: dict[str, Answering] = {

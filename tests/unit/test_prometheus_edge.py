@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from kvplan_operator.errors import SettingsError
 from kvplan_operator.model.series import Answer, Reply, Series, Unanswered
-from kvplan_operator.observe.profile import PrometheusProfile, PrometheusSettings
+from kvplan_operator.observe.profile import PrometheusConnection, PrometheusSettings, connection_to
 from kvplan_operator.observe.prometheus import Prometheus
+from kvplan_operator.settings import settings_from
 from kvplan_solver.errors import InvalidInput
 from tests.fake_prometheus import Answering, body, serving, silent_until, vector
 from tests.planning import fleet
@@ -23,8 +26,8 @@ ONE = vector([({"class": "chat"}, "2.5")])
 
 def ask(url: str, text: str = "up", **settings: Any) -> Reply:
     """The reply of a fresh connection to one query."""
-    fields: dict[str, Any] = {"name": "test", "url": url, "timeout_seconds": 2} | settings
-    prometheus = Prometheus(PrometheusProfile(**fields))
+    fields: dict[str, Any] = {"url": url, "timeout_seconds": 2} | settings
+    prometheus = Prometheus("test", PrometheusConnection(**fields))
     try:
         return asyncio.run(prometheus.query(text))
     finally:
@@ -42,7 +45,7 @@ def test_a_vector_is_read_with_labels_value_and_time() -> None:
     assert reply == Answer((Series({"class": "chat"}, 2.5, 1000.0),))
     assert seen.queries == ['x{a="b"}']
     assert seen.parameters[0]["timeout"] == ["2s"]
-    assert seen.parameters[0]["limit"] == ["50001"]
+    assert seen.parameters[0]["limit"] == ["20001"]
 
 
 def test_nan_and_infinity_are_read_and_left_to_the_reader() -> None:
@@ -69,7 +72,7 @@ def test_warnings_of_one_answer_are_not_those_of_the_next() -> None:
         next(answers)(handler)
 
     with serving(each_in_turn) as seen:
-        prometheus = Prometheus(PrometheusProfile("test", seen.url))
+        prometheus = Prometheus("test", PrometheusConnection(url=seen.url))
         first, second = asyncio.run(two(prometheus))
         prometheus.close()
     assert isinstance(first, Answer)
@@ -171,7 +174,7 @@ def test_an_idle_connection_that_the_server_closed_is_opened_again() -> None:
         return [await prometheus.query("up") for _ in range(3)]
 
     with serving(answer_and_close) as seen:
-        prometheus = Prometheus(PrometheusProfile("test", seen.url))
+        prometheus = Prometheus("test", PrometheusConnection(url=seen.url))
         replies = asyncio.run(twice(prometheus))
         prometheus.close()
     assert all(isinstance(reply, Answer) for reply in replies)
@@ -196,16 +199,16 @@ def test_slow_queries_leave_the_answers_of_fast_ones() -> None:
 
     async def both(prometheus: Prometheus) -> dict[str, Reply]:
         try:
-            return await prometheus.query_all({"a": "fast", "b": "slow"}, 0.3)
+            return await prometheus.query_all({"a": "fast", "b": "slow"}, 2.0)
         finally:
             done.set()
 
     with serving(answer) as seen:
-        prometheus = Prometheus(PrometheusProfile("test", seen.url))
+        prometheus = Prometheus("test", PrometheusConnection(url=seen.url))
         replies = asyncio.run(both(prometheus))
         prometheus.close()
     assert isinstance(replies["a"], Answer)
-    assert "no answer within 0.3 s" in reason(replies["b"])
+    assert "no answer within 2 s" in reason(replies["b"])
 
 
 def test_no_more_queries_run_at_once_than_the_profile_allows() -> None:
@@ -222,7 +225,7 @@ def test_no_more_queries_run_at_once_than_the_profile_allows() -> None:
         ONE(handler)
 
     with serving(answer) as seen:
-        prometheus = Prometheus(PrometheusProfile("test", seen.url, concurrency=2))
+        prometheus = Prometheus("test", PrometheusConnection(url=seen.url), concurrency=2)
         replies = asyncio.run(prometheus.query_all({str(n): "up" for n in range(6)}, 10.0))
         prometheus.close()
     assert all(isinstance(reply, Answer) for reply in replies.values())
@@ -239,7 +242,7 @@ def test_the_token_is_read_again_for_every_query(tmp_path: Path) -> None:
         await prometheus.query("up")
 
     with serving(ONE) as seen:
-        prometheus = Prometheus(PrometheusProfile("test", seen.url, token_file=token))
+        prometheus = Prometheus("test", PrometheusConnection(url=seen.url, token_file=token))
         asyncio.run(rotate(prometheus))
         prometheus.close()
     assert seen.authorizations == ["Bearer first", "Bearer second"]
@@ -285,23 +288,33 @@ BAD_PROFILES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("fields", BAD_PROFILES.values(), ids=BAD_PROFILES.keys())
 def test_a_profile_that_makes_no_sense_is_refused(fields: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        PrometheusProfile("test", **fields)
+    text = yaml.safe_dump({"prometheus": {"profiles": {"test": fields}}})
+    with pytest.raises(SettingsError, match=r"prometheus\.profiles\.test") as caught:
+        settings_from(text, {})
     assert "something" not in str(caught.value)
 
 
+def test_an_address_of_the_command_line_that_makes_no_sense_is_refused() -> None:
+    for fields in BAD_PROFILES.values():
+        if "timeout_seconds" not in fields:
+            with pytest.raises(InvalidInput, match="--prometheus") as caught:
+                connection_to("the command line", "--prometheus", fields["url"])
+            assert "something" not in str(caught.value)
+
+
 SETTINGS = PrometheusSettings(
-    {"default": PrometheusProfile("default", "http://prometheus:9090", token_file=Path("/token"))},
+    profiles={"default": PrometheusConnection(url="http://prometheus:9090", token_file=Path("/token"))},
     allowed_urls=("http://other:9090/",),
 )
 
 
 def test_a_fleet_uses_the_profile_it_names() -> None:
-    assert SETTINGS.profile_of(fleet()).url == "http://prometheus:9090"
+    assert SETTINGS.connection_of(fleet()).connection.url == "http://prometheus:9090"
 
 
 def test_an_allowed_address_is_used_without_credentials() -> None:
-    profile = SETTINGS.profile_of(fleet(prometheus={"url": "http://other:9090"}))
+    name, profile = SETTINGS.connection_of(fleet(prometheus={"url": "http://other:9090"}))
+    assert name == profile.url
     assert (profile.url, profile.token_file, profile.ca_file) == ("http://other:9090", None, None)
 
 
@@ -316,7 +329,7 @@ REFUSED_SOURCES = {
 @pytest.mark.parametrize(("wanted", "words"), REFUSED_SOURCES.values(), ids=REFUSED_SOURCES.keys())
 def test_a_fleet_cannot_send_the_operator_anywhere(wanted: dict[str, str], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
-        SETTINGS.profile_of(fleet(prometheus=wanted))
+        SETTINGS.connection_of(fleet(prometheus=wanted))
 
 
 class Authority:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kvplan_operator.route.acknowledge import acknowledgement, common_fingerprint, router_processes
+from kvplan_operator.route.acknowledge import acknowledgement, common_fingerprint, router_processes, starting
 from kvplan_operator.route.published import Published
 from kvplan_operator.route.share_round import NOBODY, Shares, share_round
 from kvplan_operator.route.slots import PublishedSlot, SlotState
@@ -52,6 +52,17 @@ def test_only_live_routers_are_waited_for() -> None:
     assert known.everyone
     assert known.message == "Every live router (1) has generation 3."
     assert acknowledgement(router_processes(look), (7, 4)).behind == ("a",)
+
+
+def test_a_router_starts_until_the_index_names_it_by_the_name_it_says() -> None:
+    pods = [router_pod("a"), router_pod("b", ready=False), router_pod("c", terminating=True)]
+    silent = router_processes(snapshot(pods, routers={"a": state("a")}))
+    heard = router_processes(snapshot(pods, routers={"a": state("a"), "b": state("10.0.0.2:9004")}))
+    by_pod = [{"identity": "a", "shareMilli": 500}, {"identity": "b", "shareMilli": 500}]
+    by_name = [{"identity": "a", "shareMilli": 500}, {"identity": "10.0.0.2:9004", "shareMilli": 500}]
+    assert starting(silent, by_pod) == ("b",)
+    assert starting(heard, by_pod) == ("b",)
+    assert starting(heard, by_name) == ()
 
 
 def test_without_a_live_router_nobody_is_waited_for_and_it_is_said() -> None:

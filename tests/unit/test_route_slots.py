@@ -49,6 +49,20 @@ def test_pods_beyond_the_plan_have_slots_of_their_own_until_they_are_gone() -> N
     assert [slot.name for slot in placed(engine("a"), before=slots)] == ["tp1-0", "tp1-1"]
 
 
+def test_a_pod_that_goes_before_it_could_serve_gets_no_slot() -> None:
+    pods = (engine("a"), engine("b"), engine("c"))
+    assert shown(placed(*pods, unlisted={pods[1]["metadata"]["uid"]})) == [
+        ("tp1-0", "a", "serving"),
+        ("tp1-1", "c", "serving"),
+    ]
+
+
+def test_a_pod_that_has_a_slot_keeps_it_until_it_is_gone() -> None:
+    pods = (engine("a"), engine("b"))
+    first = placed(*pods)
+    assert placed(*pods, before=first, unlisted={pods[0]["metadata"]["uid"]}) == first
+
+
 def test_slots_that_keys_name_stay_listed() -> None:
     slots = placed(engine("a"), engine("b"), engine("c"))
     assert shown(placed(engine("a"), before=slots, named={"tp1-2"}))[-1] == ("tp1-2", "", "gone")

@@ -17,7 +17,7 @@ from kvplan_operator.metrics import SolveOutcome
 from kvplan_operator.plan.planner import make_plan, solver_options
 from kvplan_operator.reconcile.solver_child import Solved, Solvers
 from kvplan_operator.reconcile.solver_process import ForkServer
-from tests.planning import fleet, inputs, inventory, request_class
+from tests.planning import demo, fleet, inputs, inventory, request_class
 
 T = TypeVar("T")
 INPUTS = inputs()
@@ -45,8 +45,8 @@ def stand_in(body: str) -> tuple[str, ...]:
 
 
 def solve(server: tuple[str, ...] | None = None, seconds: float = 20.0) -> Solved:
-    """One solve from start to end."""
-    return using(lambda solvers: solvers.solve(INPUTS, seconds), server)
+    """One solve from start to end, beside a plan in force."""
+    return using(lambda solvers: solvers.solve(INPUTS, seconds, running=demo().plan), server)
 
 
 def using(work: Callable[[Solvers], Awaitable[T]], server: tuple[str, ...] | None = None, concurrency: int = 2) -> T:
@@ -115,12 +115,7 @@ def test_where_no_plan_exists_the_reason_comes_back() -> None:
     assert "spec.nodes.minGpus" in found.message
 
 
-INCUMBENT = (
-    "from kvplan_operator.reconcile.solver_wire import decode_inputs; "
-    "from kvplan_operator.plan.planner import make_plan, solver_options; "
-    "i = decode_inputs(request['inputs']); "
-    "write({'kind': 'incumbent', 'plan': make_plan(i.problem(), solver_options(i.fleet)).plan.to_wire()}); "
-)
+INCUMBENT = "write({'kind': 'incumbent', 'plan': request['running']}); "
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ STUCK = Progress(
 )
 DWELLING = Refusal(Type.PLAN_ACCEPTED, Reason.DWELLING, "stays until 18:00")
 CLOSED = Refusal(Type.PLAN_ACCEPTED, Reason.OUTSIDE_WINDOW, "opens at 02:00")
+UNASKED = Refusal(Type.PLAN_ACCEPTED, Reason.AWAITING_APPROVAL, "write spec.acceptedPlan.digest")
 FIGHT = Refusal(Type.CONTENDED, Reason.FOREIGN_WRITER, "set back 5 times", stalled=True)
 SERVING = (GroupStatus(configuration="tp1", planned=1, running=1, ready=1),)
 STARTING = (GroupStatus(configuration="tp1", planned=1, running=1, ready=0),)
@@ -111,6 +112,15 @@ READY: dict[str, tuple[dict[str, Any], tuple[str, Reason], Reason | None, Reason
         {"plans": "old", "observed": NO_TABLE}, ("False", Reason.TABLE_PENDING), None, None),
     "a fight over fields stalls and is not ready": (
         {"refusal": FIGHT}, ("False", Reason.FOREIGN_WRITER), None, Reason.FOREIGN_WRITER),
+    "a plan that Approve holds half applied is not ready": (
+        {"mode": "Approve", "plans": "old", "progress": MOVING, "refusal": UNASKED}, ("False", Reason.ROLLING_OUT),
+        None, None),
+    "nor with another plan that waits": (
+        {"mode": "Approve", "progress": MOVING, "refusal": UNASKED}, ("False", Reason.ROLLING_OUT), None, None),
+    "a plan that DryRun holds half applied is not ready": (
+        {"mode": "DryRun", "progress": MOVING, "refusal": UNASKED}, ("False", Reason.ROLLING_OUT), None, None),
+    "a stuck plan is stalled under Approve": (
+        {"mode": "Approve", "progress": STUCK}, ("False", Reason.DRAIN_UNCONFIRMED), None, Reason.DRAIN_UNCONFIRMED),
     "Auto without any plan says why": (
         {"plans": "none", "observed": NO_RATES}, ("False", Reason.RATES_UNAVAILABLE), None, None),
     "a plan that runs stays ready without rates": (
@@ -134,6 +144,19 @@ def test_a_suspended_fleet_is_as_ready_as_it_was(before: ConditionStatus) -> Non
     status = fleet_status(view(suspend=True, stored=ServingFleetStatus(conditions=(stored,))))
     assert word(status, Type.READY) == (before, "Suspended")
     assert word(status, Type.STALLED) == ("False", "NothingWrong")
+
+
+@pytest.mark.parametrize("progress", [MOVING, STUCK])
+def test_a_suspended_fleet_is_not_ready_while_its_plan_is_half_applied(progress: Progress) -> None:
+    stored = ServingFleetStatus(conditions=(condition(Type.READY, ConditionStatus.TRUE),))
+    status = fleet_status(view(suspend=True, stored=stored, progress=progress))
+    assert word(status, Type.READY) == ("False", "Suspended")
+
+
+def test_who_holds_a_half_applied_plan_is_told() -> None:
+    status = fleet_status(view(mode="Approve", plans="old", progress=MOVING, refusal=UNASKED))
+    told = next(condition["message"] for condition in status["conditions"] if condition["type"] == "Ready")
+    assert told == f"{MOVING.sentence}; held: {UNASKED.message}"
 
 
 def test_a_fleet_says_all_its_conditions_with_its_generation() -> None:

@@ -17,10 +17,9 @@ from kvplan_operator.api.fleet_enums import TemplateKind
 from kvplan_operator.kube.pods import project_pod
 from kvplan_operator.kube.resources import CONFIG_MAPS, DEPLOYMENTS, NODES, POD_TEMPLATES, PODS, Resource
 from kvplan_operator.model.facts import ClassFacts
-from kvplan_operator.model.observed import planning_inputs
 from kvplan_operator.model.problem import PlanningInputs, Problem
 from kvplan_operator.model.snapshot import ClusterView, Measured, Snapshot
-from kvplan_operator.plan.settled import facts_in_status, settled
+from kvplan_operator.plan.settled import facts_in_status, settled_inputs
 
 
 async def live_problem(
@@ -41,18 +40,14 @@ async def live_problem(
     """
     around = await _around(session, view)
     measured = await measured_by(prometheus, view, around) if prometheus else Measured()
-    return settled_inputs(_snapshot(view, around, measured), traced or {}).problem()
+    return _traced_inputs(traced or {}, _snapshot(view, around, measured)).problem()
 
 
-def settled_inputs(snapshot: Snapshot, traced: Mapping[str, ClassFacts]) -> PlanningInputs:
-    """Inputs in which nothing moved that did not move by more than the operator's band."""
-    before = facts_in_status(snapshot.classes)
-    fresh = settled(planning_inputs(snapshot), before)
-    facts = {
-        name: traced.get(name, ClassFacts()).completed_by(found.completed_by(before.get(name, ClassFacts())))
-        for name, found in fresh.facts.items()
-    }
-    return replace(fresh, facts=facts)
+def _traced_inputs(traced: Mapping[str, ClassFacts], snapshot: Snapshot) -> PlanningInputs:
+    """The operator's inputs, with traces before what was measured."""
+    inputs = settled_inputs(snapshot, facts_in_status(snapshot.classes))
+    facts = {name: traced.get(name, ClassFacts()).completed_by(found) for name, found in inputs.facts.items()}
+    return replace(inputs, facts=facts)
 
 
 def _snapshot(view: FleetView, around: ClusterView, measured: Measured) -> Snapshot:

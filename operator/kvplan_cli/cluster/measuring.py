@@ -48,9 +48,9 @@ async def answers_of(url: str, queries: Mapping[str, str]) -> Mapping[str, Reply
         from kvplan_operator.observe.prometheus import Prometheus  # noqa: PLC0415  loads a client, an optional extra
     except ImportError:
         raise MissingExtra(_OPTION, "prometheus-api-client", "operator") from None
-    from kvplan_operator.observe.profile import PrometheusProfile  # noqa: PLC0415  as above
+    from kvplan_operator.observe.profile import connection_to  # noqa: PLC0415  as above
 
-    prometheus = Prometheus(PrometheusProfile(name=_OPTION, url=url))
+    prometheus = Prometheus(_OPTION, connection_to("the command line", _OPTION, url))
     try:
         replies = await prometheus.query_all(queries, DEADLINE_SECONDS)
     finally:

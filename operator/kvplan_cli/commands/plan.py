@@ -82,10 +82,10 @@ def plan(
     changes = [parse_change(text) for text in what_if or ()]
     old = assess_plan(read_plan(str(against)), problem) if against else None
     choice = SolveChoice(method, time_limit, seed, old.result if old else None)
-    planned = planned_or_exit(problem, choice)
+    planned = planned_or_exit(problem, choice, running=grounds.in_force)
     shown = planned
     if changes:
-        shown = planned_or_exit(apply_changes(problem.inputs, changes).problem(), choice, "what-if")
+        shown = planned_or_exit(apply_changes(problem.inputs, changes).problem(), choice, "what-if", grounds.in_force)
     show(_view(planned, shown, old.plan if old else grounds.in_force, what_if or []), output)
     nobody = serves_nobody(shown)
     if nobody:

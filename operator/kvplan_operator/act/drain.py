@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from kvplan_operator.act.observed_groups import ObservedGroup
 from kvplan_operator.model.pods import Object, name_of
-from kvplan_operator.model.router_sight import live_routers
+from kvplan_operator.model.router_sight import live_routers, staying_routers
 from kvplan_operator.model.snapshot import EngineState, Fact, Quality, RouterState, Snapshot
 
 
@@ -43,7 +43,7 @@ class Witnesses:
 
     Attributes:
         index: the published index document; None where there is no table.
-        routers: what each live router says, by name.
+        routers: what each router that may get requests says, by name.
         engines: what each engine says, by pod uid.
         now: seconds since the epoch.
         timeout_seconds: after which requests that are left are no longer waited for.
@@ -61,9 +61,11 @@ class Witnesses:
     def of(cls, snapshot: Snapshot, index: Object | None, timeout_seconds: int) -> "Witnesses":
         """Everybody who is there, whether or not the measurements tell of them."""
         measured, fleet = snapshot.measured, snapshot.fleet
-        present = {name_of(pod) for pod in live_routers(fleet, snapshot.cluster.pods)}
-        unasked = sorted({*present, *fleet.spec.routing.routers.urls} - set(measured.routers))
-        return cls(index, measured.routers, measured.engines, snapshot.now, timeout_seconds, tuple(unasked))
+        live = {name_of(pod) for pod in live_routers(fleet, snapshot.cluster.pods)}
+        starting = {name_of(pod) for pod in staying_routers(fleet, snapshot.cluster.pods)} - live
+        routers = {name: fact for name, fact in measured.routers.items() if name not in starting}
+        unasked = sorted({*live, *fleet.spec.routing.routers.urls} - set(routers))
+        return cls(index, routers, measured.engines, snapshot.now, timeout_seconds, tuple(unasked))
 
     def look(self, group: ObservedGroup) -> Drain:
         """How far the drain of a group is."""

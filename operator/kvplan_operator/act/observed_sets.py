@@ -34,7 +34,7 @@ def observed_sets(cluster: ClusterView, fleet: ServingFleet, index: Object | Non
         index: the published index document, which knows the slots; None where none is published.
     """
     slots = {str(slot.get("podUID")): slot for slot in parts(index or {}, "slots")}
-    pods = [pod for pod in cluster.pods if not is_terminal(pod) and _is_here(pod, fleet)]
+    pods = [pod for pod in cluster.pods if _is_here(pod, fleet) and not is_terminal(pod)]
     by_set: dict[str, list[Object]] = {}
     for pod in pods:
         by_set.setdefault(labels_of(pod).get(SET_LABEL, ""), []).append(pod)

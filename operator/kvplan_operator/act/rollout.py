@@ -7,10 +7,11 @@ Called again after every change it continues wherever things stand: it remembers
 changed plan, a lost node or a pod that a person deleted are ordinary inputs. At rest it gives no commands. Pure.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kvplan_operator.act.commands import Command, PatchAdopted, StartDrain
-from kvplan_operator.act.observed_groups import ObservedGroup
+from kvplan_operator.act.observed_groups import ObservedGroup, ObservedSet
 from kvplan_operator.act.refusals import RolloutRefused
 from kvplan_operator.act.rules import RULES, Outcome
 from kvplan_operator.act.targets import omitted_flags
@@ -65,12 +66,18 @@ class RolloutStep:
 
     @property
     def held(self) -> "RolloutStep":
-        """The same while its commands may not be carried out: what they would drain goes on serving."""
-        return replace(self, draining=self.draining - self.begins, begins=frozenset())
+        """The same while its commands may not be carried out: what they would drain goes on serving, or begins to."""
+        unlisted = self.unlisted - _drained(self.commands)
+        return replace(self, draining=self.draining - self.begins, begins=frozenset(), unlisted=unlisted)
 
 
 def plan_rollout(
-    snapshot: Snapshot, plan: RoutingPlan, index: Object | None, rules: RolloutRules, inventory: Inventory | None = None
+    snapshot: Snapshot,
+    plan: RoutingPlan,
+    index: Object | None,
+    rules: RolloutRules,
+    inventory: Inventory | None = None,
+    observed: Sequence[ObservedSet] | None = None,
 ) -> RolloutStep:
     """The next step of putting a plan in force.
 
@@ -80,9 +87,10 @@ def plan_rollout(
         index: the published index document; None where no table is published.
         rules: of the fleet's rollout.
         inventory: of the snapshot; None reads it off the objects.
+        observed: engine sets of the snapshot; None reads them off the objects.
     """
     try:
-        world = look(snapshot, plan, index, rules, inventory)
+        world = look(snapshot, plan, index, rules, inventory, observed)
         notes = _notes(world)
     except RolloutRefused as error:
         return RolloutStep(refusal=error.refusal)

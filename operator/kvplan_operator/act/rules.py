@@ -118,8 +118,7 @@ def _empty(world: World) -> Outcome | None:
 def _grow_into_room(world: World) -> Outcome | None:
     """A new group where its GPUs are free."""
     for target in world.targets.values():
-        free = [place for place in world.footprints(target) if not world.ledger.missing(place)]
-        if world.deficit(target) and free:
+        if world.deficit(target) and any(not world.ledger.missing(place) for place in world.footprints(target)):
             return Outcome(grown(world, target, 1), f"a group of {target.configuration} to be Ready")
     return None
 

@@ -5,7 +5,7 @@ Everything is derived; nothing is remembered between two looks. Pure.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -188,7 +188,12 @@ class World:
 
 
 def look(
-    snapshot: Snapshot, plan: RoutingPlan, index: Object | None, rules: RolloutRules, inventory: Inventory | None = None
+    snapshot: Snapshot,
+    plan: RoutingPlan,
+    index: Object | None,
+    rules: RolloutRules,
+    inventory: Inventory | None = None,
+    observed: Sequence[ObservedSet] | None = None,
 ) -> World:
     """Everything that the step planner needs.
 
@@ -198,13 +203,15 @@ def look(
         index: published, if there is one.
         rules: of the rollout.
         inventory: of the same objects; None reads it off them.
+        observed: engine sets among them; None reads those off them.
 
     Raises:
         RolloutRefused: the plan cannot be rendered for this cluster.
     """
     cluster = snapshot.cluster
     inventory = inventory or inventory_from_objects(cluster.nodes, cluster.pods, snapshot.fleet)
-    sets = {seen.name: seen for seen in observed_sets(cluster, snapshot.fleet, index)}
+    found = observed_sets(cluster, snapshot.fleet, index) if observed is None else observed
+    sets = {seen.name: seen for seen in found}
     targets = [under_its_name(target, sets, snapshot.now) for target in target_sets(snapshot, plan, inventory)]
     return World(snapshot, plan, index, rules, inventory, {target.name: target for target in targets}, sets)
 

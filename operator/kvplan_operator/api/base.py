@@ -9,6 +9,7 @@ Inputs: plain JSON values. Outputs: frozen models. Must not do I/O or read a clo
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, JsonValue, model_validator
@@ -69,10 +70,10 @@ class ApiModel(BaseModel):
 
     @model_validator(mode="after")
     def _check_list_keys(self) -> Self:
-        for name, field in type(self).model_fields.items():
-            duplicate = _duplicate(field, getattr(self, name))
+        for unique in _unique_lists(type(self)):
+            duplicate = unique.repeated(getattr(self, unique.name))
             if duplicate is not None:
-                raise violation(field.alias or name, f"{duplicate} occurs twice: entries must be unique")
+                raise violation(unique.wire_name, f"{duplicate} occurs twice: entries must be unique")
         return self
 
     @classmethod
@@ -92,19 +93,50 @@ def violation(field: str, remedy: str) -> PydanticCustomError:
     return PydanticCustomError("rule", "{remedy}", {"field": field, "remedy": remedy})
 
 
-def _duplicate(field: FieldInfo, value: Any) -> str | None:
+@dataclass(frozen=True)
+class _UniqueList:
+    """A list whose entries must differ.
+
+    Attributes:
+        name: of the field.
+        wire_name: the same on the wire.
+        keys: wire names of what tells entries apart; empty where that is the whole entry.
+    """
+
+    name: str
+    wire_name: str
+    keys: tuple[str, ...]
+
+    def repeated(self, value: Any) -> str | None:
+        """The first entry that occurs a second time, in words; None where all differ."""
+        return _first_repeated(map(self._shown, value)) if isinstance(value, tuple) else None
+
+    def _shown(self, item: Any) -> str:
+        if not self.keys:
+            return str(item)
+        model: type[ApiModel] = type(item)
+        return ", ".join(f"{key} {getattr(item, _attribute(model, key))}" for key in self.keys)
+
+
+@cache
+def _unique_lists(model: type[ApiModel]) -> tuple[_UniqueList, ...]:
+    """Those of a type; read once, because every object of it is checked."""
+    return tuple(found for name, field in model.model_fields.items() if (found := _unique_list(name, field)))
+
+
+def _unique_list(name: str, field: FieldInfo) -> _UniqueList | None:
     extra = field.json_schema_extra
-    if not isinstance(extra, dict) or not isinstance(value, tuple):
+    if not isinstance(extra, dict):
         return None
-    if extra.get("x-kubernetes-list-type") == "set":
-        return _first_repeated(str(item) for item in value)
     keys = extra.get("x-kubernetes-list-map-keys")
-    return _first_repeated(_key(item, keys) for item in value) if isinstance(keys, list) else None
+    if isinstance(keys, list):
+        return _UniqueList(name, field.alias or name, tuple(map(str, keys)))
+    return _UniqueList(name, field.alias or name, ()) if extra.get("x-kubernetes-list-type") == "set" else None
 
 
-def _key(item: ApiModel, keys: list[JsonValue]) -> str:
-    wire = item.to_wire()
-    return ", ".join(f"{key} {wire[str(key)]}" for key in keys)
+@cache
+def _attribute(model: type[ApiModel], wire_name: str) -> str:
+    return next(name for name, field in model.model_fields.items() if (field.alias or name) == wire_name)
 
 
 def _first_repeated(values: Iterable[str]) -> str | None:

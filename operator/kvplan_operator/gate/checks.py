@@ -16,8 +16,8 @@ from kvplan_solver.units import from_milli
 HOUR = 3_600.0
 CONTENDED_FLIPS = 5
 """Times another controller set our fields back after which we stop writing them."""
-CONTENDED_SECONDS = 600.0
-"""The time in which they count."""
+CONTENDED_SECONDS = HOUR
+"""The time in which they count: what looks at git every ten minutes is noticed too."""
 _ANYWAY = "accept its digest to apply it anyway"
 
 
@@ -149,20 +149,31 @@ def restart_budget_left(plan: GateInput) -> Refusal | None:
     if plan.accepted or not plan.restarts or len(recent) < most:
         return None
     after = f"the next may follow at {timestamp(recent[-most] + HOUR)}" if most else "raise it to allow any"
-    message = (
-        f"{len(recent)} groups were restarted within an hour, {most} are allowed (replan.maxRestartsPerHour): {after}"
-    )
+    counted = f"{len(recent)} groups were restarted within an hour, {most} are allowed (replan.maxRestartsPerHour)"
+    message = f"{counted}: {after}{_fought(plan)}"
     return Refusal(ConditionType.PLAN_ACCEPTED, ConditionReason.RESTART_BUDGET_SPENT, message)
 
 
 def no_foreign_writer(plan: GateInput) -> Refusal | None:
     """Nobody keeps setting our fields back."""
-    recent = [at for at in plan.history.set_back if plan.now - at < CONTENDED_SECONDS]
-    if len(recent) < CONTENDED_FLIPS:
+    if len(_flips(plan)) < CONTENDED_FLIPS:
         return None
-    times = f"{len(recent)} times since {timestamp(min(recent))}"
-    message = f"another controller set kvplan's fields back {times}: make it ignore replicas and engine flags"
-    return Refusal(ConditionType.CONTENDED, ConditionReason.FOREIGN_WRITER, message, stalled=True)
+    return Refusal(ConditionType.CONTENDED, ConditionReason.FOREIGN_WRITER, _fight(plan), stalled=True)
+
+
+def _fought(plan: GateInput) -> str:
+    """Restarts that another controller is the cause of are told as such, however few they are."""
+    return f"; {_fight(plan)}" if _flips(plan) else ""
+
+
+def _fight(plan: GateInput) -> str:
+    flips = _flips(plan)
+    times = f"{len(flips)} time{'s' if len(flips) > 1 else ''} since {timestamp(min(flips))}"
+    return f"another controller set kvplan's fields back {times}: make it ignore replicas and engine flags"
+
+
+def _flips(plan: GateInput) -> tuple[float, ...]:
+    return tuple(at for at in plan.history.set_back if plan.now - at < CONTENDED_SECONDS)
 
 
 def path_exists(plan: GateInput) -> Refusal | None:

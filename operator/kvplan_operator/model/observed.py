@@ -21,8 +21,12 @@ CAPACITY_TOLERANCE = 0.1
 """Relative difference between stated and reported KV capacity that is not worth a remark."""
 
 
-def planning_inputs(snapshot: Snapshot) -> PlanningInputs:
+def planning_inputs(snapshot: Snapshot, inventory: Inventory | None = None) -> PlanningInputs:
     """What a problem is built from.
+
+    Args:
+        snapshot: one look at the fleet.
+        inventory: ``observed_inventory`` of the same; None reads it off the objects.
 
     Raises:
         InvalidInput: an object of the cluster, or a ConfigMap with lengths, that makes no sense.
@@ -31,14 +35,19 @@ def planning_inputs(snapshot: Snapshot) -> PlanningInputs:
     return PlanningInputs(
         fleet=fleet,
         classes=tuple(c for c in snapshot.classes if belongs(c, fleet)),
-        inventory=_inventory(snapshot),
+        inventory=inventory or observed_inventory(snapshot),
         facts=_class_facts(snapshot),
         measured=_measurements(snapshot),
         remarks=tuple(_remarks(snapshot)),
     )
 
 
-def _inventory(snapshot: Snapshot) -> Inventory:
+def observed_inventory(snapshot: Snapshot) -> Inventory:
+    """The GPUs that a plan may use.
+
+    Raises:
+        InvalidInput: a Node or Pod that makes no sense.
+    """
     cluster = snapshot.cluster
     found = inventory_from_objects(cluster.nodes, cluster.pods, snapshot.fleet)
     return replace(found, groups_may_span=cluster.worker_sets_served)

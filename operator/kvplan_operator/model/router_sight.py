@@ -46,8 +46,8 @@ class Sight:
     seen: float
 
 
-def live_routers(fleet: ServingFleet, pods: Sequence[Object]) -> tuple[Object, ...]:
-    """Ready pods of the fleet's namespace that ``routing.routers.selector`` matches."""
+def staying_routers(fleet: ServingFleet, pods: Sequence[Object]) -> tuple[Object, ...]:
+    """Pods of the fleet's namespace that ``routing.routers.selector`` matches and that were not told to go."""
     selector = fleet.spec.routing.routers.selector
     return tuple(
         pod
@@ -55,8 +55,12 @@ def live_routers(fleet: ServingFleet, pods: Sequence[Object]) -> tuple[Object, .
         if part(pod, "metadata").get("namespace", "default") == fleet.metadata.namespace
         and selects(selector, labels_of(pod))
         and not (is_terminal(pod) or is_terminating(pod))
-        and ready_since(pod) is not None
     )
+
+
+def live_routers(fleet: ServingFleet, pods: Sequence[Object]) -> tuple[Object, ...]:
+    """Those of them that are Ready."""
+    return tuple(pod for pod in staying_routers(fleet, pods) if ready_since(pod) is not None)
 
 
 def ready_since(pod: Object) -> float | None:

@@ -22,7 +22,7 @@ from kvplan_operator.model.series import Reply, Unanswered
 from kvplan_operator.model.snapshot import ClusterView, Measured
 from kvplan_operator.observe.engines import look_at_engines
 from kvplan_operator.observe.http import PodHttp
-from kvplan_operator.observe.profile import PrometheusProfile, PrometheusSettings
+from kvplan_operator.observe.profile import NamedConnection, PrometheusSettings
 from kvplan_operator.observe.prometheus import Prometheus
 from kvplan_operator.observe.routers import look_at_routers
 from kvplan_solver.errors import InvalidInput
@@ -41,7 +41,7 @@ class Sources:
     settings: PrometheusSettings
     http: PodHttp = field(default_factory=PodHttp)
     deadline_seconds: float = 20.0
-    _open: dict[PrometheusProfile, Prometheus] = field(default_factory=dict, repr=False)
+    _open: dict[NamedConnection, Prometheus] = field(default_factory=dict, repr=False)
 
     async def __aenter__(self) -> Self:
         """Open the client for pods."""
@@ -62,10 +62,10 @@ class Sources:
         Raises:
             InvalidInput: an unknown profile, or an address that the operator does not allow.
         """
-        profile = self.settings.profile_of(fleet)
-        if profile not in self._open:
-            self._open[profile] = Prometheus(profile)
-        return self._open[profile]
+        wanted = self.settings.connection_of(fleet)
+        if wanted not in self._open:
+            self._open[wanted] = Prometheus(*wanted)
+        return self._open[wanted]
 
 
 async def measure(
@@ -116,7 +116,7 @@ async def _ask_prometheus(
         prometheus, queries = sources.prometheus_of(fleet), fleet_queries(fleet, classes, engines)
     except InvalidInput as error:
         return Replies(_all_unanswered(str(error)), "prometheus", now)
-    source = f"prometheus {prometheus.profile.name}"
+    source = f"prometheus {prometheus.name}"
     replies = await prometheus.query_all(queries, sources.deadline_seconds)
     return Replies(replies, source, now, rate_window_seconds(fleet))
 

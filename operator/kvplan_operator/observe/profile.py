@@ -5,10 +5,12 @@ operator's allow-list has it, and never with credentials: otherwise whoever may 
 token anywhere. Pure data.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+import re
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from kvplan_operator.api.fleet import ServingFleet
 from kvplan_solver.errors import InvalidInput
@@ -16,42 +18,37 @@ from kvplan_solver.errors import InvalidInput
 MEBIBYTE = 1 << 20
 
 
-@dataclass(frozen=True)
-class PrometheusProfile:
-    """One connection.
+class PrometheusConnection(BaseModel):
+    """One Prometheus, as the operator's settings describe it.
 
     Attributes:
-        name: as fleets name it.
-        url: base address, ``http`` or ``https``, with a path where the API has one.
+        url: base address, ``http`` or ``https``, with a path where the API has one; no credentials and no query.
         token_file: holds a bearer token; read again for every query, because such tokens are rotated.
         ca_file: authority that signed the server's certificate; None trusts the usual ones.
         timeout_seconds: longest wait for the connection, for the next byte, and for the whole answer.
         max_bytes: longest answer.
         max_series: most series of one answer.
-        concurrency: queries at once.
-
-    Raises:
-        InvalidInput: an address that is no http(s) URL or carries credentials, or a limit below 1.
     """
 
-    name: str
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
     url: str
     token_file: Path | None = None
     ca_file: Path | None = None
-    timeout_seconds: float = 10.0
-    max_bytes: int = 32 * MEBIBYTE
-    max_series: int = 50_000
-    concurrency: int = 8
+    timeout_seconds: float = Field(default=10.0, gt=0)
+    max_bytes: int = Field(default=16 * MEBIBYTE, gt=0)
+    max_series: int = Field(default=20_000, gt=0)
 
-    def __post_init__(self) -> None:
-        subject, parts = f"Prometheus profile {self.name}", urlsplit(self.url)
+    @field_validator("url")
+    @classmethod
+    def _plain(cls, url: str) -> str:
+        """The message repeats no address: it may carry credentials."""
+        parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise InvalidInput(subject, "url", self.url, "give an http:// or https:// address without a query")
+            raise ValueError("give an http:// or https:// address without a query")
         if "@" in parts.netloc:
-            raise InvalidInput(subject, "url", "with credentials", "put a token into token_file instead")
-        for limit in ("timeout_seconds", "max_bytes", "max_series", "concurrency"):
-            if not getattr(self, limit) > 0:
-                raise InvalidInput(subject, limit, getattr(self, limit), "use more than 0")
+            raise ValueError("put a token into token_file instead of credentials into the address")
+        return url
 
     @property
     def base(self) -> str:
@@ -59,23 +56,32 @@ class PrometheusProfile:
         return self.url.rstrip("/")
 
 
-@dataclass(frozen=True)
-class PrometheusSettings:
-    """All connections.
+class NamedConnection(NamedTuple):
+    """A connection with the word that messages and sources use for it: a profile's name, or the address itself."""
+
+    name: str
+    connection: PrometheusConnection
+
+
+class PrometheusSettings(BaseModel):
+    """Whom fleets may ask.
 
     Attributes:
-        profiles: by name.
-        allowed_urls: addresses that a fleet may name itself, Prometheus servers and routers; none by default.
+        profiles: connections by name. ``KVPLAN_PROMETHEUS_URL``, ``_TOKEN_FILE`` and ``_CA_FILE`` make ``default``.
+        allowed_urls: addresses that a fleet may give as ``spec.prometheus.url``, of Prometheus servers and routers;
+            queried without credentials.
     """
 
-    profiles: Mapping[str, PrometheusProfile]
-    allowed_urls: Collection[str] = ()
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    profiles: dict[str, PrometheusConnection] = {}
+    allowed_urls: tuple[str, ...] = ()
 
     def allows(self, url: str) -> bool:
         """Whether a fleet may name this address."""
         return url.rstrip("/") in {allowed.rstrip("/") for allowed in self.allowed_urls}
 
-    def profile_of(self, fleet: ServingFleet) -> PrometheusProfile:
+    def connection_of(self, fleet: ServingFleet) -> NamedConnection:
         """The connection a fleet may use.
 
         Raises:
@@ -86,9 +92,27 @@ class PrometheusSettings:
             if not self.allows(wanted.url):
                 remedy = "name a profile, or add the address to the operator's allowed URLs"
                 raise InvalidInput(subject, "spec.prometheus.url", wanted.url, remedy)
-            return PrometheusProfile(name=wanted.url, url=wanted.url)
-        profile = self.profiles.get(wanted.profile or "")
-        if profile is None:
+            return NamedConnection(wanted.url, connection_to(subject, "spec.prometheus.url", wanted.url))
+        connection = self.profiles.get(wanted.profile or "")
+        if connection is None:
             known = ", ".join(sorted(self.profiles)) or "none"
             raise InvalidInput(subject, "spec.prometheus.profile", wanted.profile, f"the operator has: {known}")
-        return profile
+        return NamedConnection(wanted.profile or "", connection)
+
+
+def connection_to(subject: str, field: str, url: str) -> PrometheusConnection:
+    """A connection without credentials.
+
+    Raises:
+        InvalidInput: an address that is no http(s) URL, has a query, or carries credentials, which are not repeated.
+    """
+    try:
+        return PrometheusConnection(url=url)
+    except ValidationError as error:
+        shown = without_credentials(url)
+        raise InvalidInput(subject, field, shown, str(error.errors()[0]["ctx"]["error"])) from None
+
+
+def without_credentials(text: str) -> str:
+    """A text with an address in it, fit for messages."""
+    return re.sub(r"//[^/?#]*@", "//***@", text)

@@ -1,7 +1,7 @@
 """Instant queries to one Prometheus, in threads beside the event loop.
 
-Inputs: a ``PrometheusProfile`` and PromQL text. Outputs: an ``Answer``, or an ``Unanswered`` with the reason; never an
-exception for what a server does. The client is prometheus-api-client over a ``BoundedSession``. At most
+Inputs: a ``PrometheusConnection`` and PromQL text. Outputs: an ``Answer``, or an ``Unanswered`` with the reason; never
+an exception for what a server does. The client is prometheus-api-client over a ``BoundedSession``. At most
 ``concurrency`` queries run at once; the others wait in line and give up with the caller.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from queue import Empty, SimpleQueue
+from typing import Final
 
 from prometheus_api_client import PrometheusConnect
 from prometheus_api_client.exceptions import PrometheusApiClientException
@@ -20,9 +21,12 @@ from urllib3.exceptions import HTTPError, ProtocolError
 from urllib3.exceptions import TimeoutError as SlowRead
 
 from kvplan_operator.model.series import Answer, Reply, Unanswered, series_from_rows
-from kvplan_operator.observe.profile import PrometheusProfile
+from kvplan_operator.observe.profile import PrometheusConnection
 from kvplan_operator.observe.session import BoundedSession, QueryFailed, TokenFile
 from kvplan_solver.errors import InvalidInput
+
+CONCURRENCY: Final = 8
+"""Queries at once."""
 
 
 class ConnectionLost(QueryFailed):
@@ -33,12 +37,19 @@ class Prometheus:
     """One connection; ``close`` when it is no longer needed.
 
     Attributes:
-        profile: how it is reached and within which bounds.
+        name: for messages and sources.
     """
 
-    def __init__(self, profile: PrometheusProfile) -> None:
-        self.profile = profile
-        self._threads = ThreadPoolExecutor(profile.concurrency, thread_name_prefix=f"prometheus-{profile.name}")
+    def __init__(self, name: str, connection: PrometheusConnection, concurrency: int = CONCURRENCY) -> None:
+        """Nothing is asked before ``query``.
+
+        Args:
+            name: for messages and sources.
+            connection: how it is reached and within which bounds.
+            concurrency: queries at once.
+        """
+        self.name, self._settings = name, connection
+        self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix=f"prometheus-{name}")
         self._idle: SimpleQueue[_Connection] = SimpleQueue()
 
     async def query(self, text: str) -> Reply:
@@ -46,7 +57,7 @@ class Prometheus:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, text)
         except QueryFailed as failed:
-            return Unanswered(f"Prometheus {self.profile.name}: {failed}")
+            return Unanswered(f"Prometheus {self.name}: {failed}")
 
     async def query_all(self, queries: Mapping[str, str], seconds: float) -> dict[str, Reply]:
         """The answers to many queries by their keys; what is not there after some seconds is unanswered."""
@@ -55,7 +66,7 @@ class Prometheus:
             return {}
         try:
             await asyncio.wait(tasks.values(), timeout=seconds)
-            late = Unanswered(f"Prometheus {self.profile.name}: no answer within {seconds:g} s")
+            late = Unanswered(f"Prometheus {self.name}: no answer within {seconds:g} s")
             return {key: task.result() if task.done() else late for key, task in tasks.items()}
         finally:
             for task in tasks.values():
@@ -75,7 +86,7 @@ class Prometheus:
                 return self._used(idle, text)
             except ConnectionLost:
                 pass  # servers close idle connections when they like
-        return self._used(_Connection(self.profile), text)
+        return self._used(_Connection(self._settings), text)
 
     def _used(self, connection: "_Connection", text: str) -> Answer:
         try:
@@ -96,14 +107,14 @@ class Prometheus:
 class _Connection:
     """A session with the client on it."""
 
-    def __init__(self, profile: PrometheusProfile) -> None:
-        self._profile, self._session = profile, BoundedSession(profile)
+    def __init__(self, settings: PrometheusConnection) -> None:
+        self._settings, self._session = settings, BoundedSession(settings)
         self._client = PrometheusConnect(
-            url=profile.base,
+            url=settings.base,
             session=self._session,
             # The next look comes soon; a retry in between would only load a server that is struggling.
             retry=Retry(total=0, redirect=None, read=False),
-            auth=None if profile.token_file is None else TokenFile(profile.token_file),
+            auth=None if settings.token_file is None else TokenFile(settings.token_file),
         )
 
     def query(self, text: str) -> Answer:
@@ -112,8 +123,8 @@ class _Connection:
         Raises:
             QueryFailed: no usable answer.
         """
-        most = self._profile.max_series
-        bounds = {"timeout": f"{self._profile.timeout_seconds:g}s", "limit": most + 1}
+        most = self._settings.max_series
+        bounds = {"timeout": f"{self._settings.timeout_seconds:g}s", "limit": most + 1}
         try:
             series = series_from_rows(self._client.custom_query(text, params=bounds))
         except (Timeout, SlowRead) as error:

@@ -1,7 +1,8 @@
-"""What each live router of a fleet says of itself: the acknowledgement that drain steps wait for.
+"""What each router of a fleet says of itself: the acknowledgement that drain steps wait for.
 
-Inputs: the fleet, pods, which URLs the operator allows, the facts before. Outputs: one ``Fact`` per live router, by pod
-name or URL. A live router that does not answer is a fact too: its silence holds a drain.
+Inputs: the fleet, pods, which URLs the operator allows, the facts before. Outputs: one ``Fact`` per router, by pod name
+or URL. One that is not Ready yet is asked too: it becomes so when the index names it, and it alone knows its name. A
+live router that does not answer is a fact as well: its silence holds a drain.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from kvplan_operator.api.labels import PORT_ANNOTATION
 from kvplan_operator.model.engine_pods import endpoint
 from kvplan_operator.model.measured_facts import fresh, kept
 from kvplan_operator.model.pods import Object, name_of
-from kvplan_operator.model.router_sight import live_routers
+from kvplan_operator.model.router_sight import staying_routers
 from kvplan_operator.model.snapshot import Fact, RouterState
 from kvplan_operator.observe.http import PodHttp, Unreachable
 from kvplan_operator.observe.profile import PrometheusSettings
@@ -32,8 +33,8 @@ async def look_at_routers(
     now: float,
     before: RouterFacts,
 ) -> dict[str, Fact[RouterState]]:
-    """A fact for every live router of the fleet."""
-    addresses = {name_of(pod): endpoint(pod, ROUTER_PORT) for pod in live_routers(fleet, pods)}
+    """A fact for every router of the fleet that stays."""
+    addresses = {name_of(pod): endpoint(pod, ROUTER_PORT) for pod in staying_routers(fleet, pods)}
     urls = {url: url.rstrip("/") if settings.allows(url) else None for url in fleet.spec.routing.routers.urls}
     found = {**addresses, **urls}
     facts = await asyncio.gather(*(_look(who, at, http, now, before.get(who)) for who, at in found.items()))

@@ -1,6 +1,6 @@
 """The HTTP session under the Prometheus client: bounded in time and size, true to one host, with a token re-read.
 
-Inputs: a ``PrometheusProfile``. Outputs: responses whose body is read already; anything beyond a bound raises
+Inputs: a ``PrometheusConnection``. Outputs: responses whose body is read already; anything beyond a bound raises
 ``QueryFailed``. The environment is not looked at: no proxy, no netrc, so that credentials come from the profile alone.
 Blocking; one thread at a time.
 """
@@ -15,7 +15,7 @@ from urllib.parse import urljoin, urlsplit
 from requests import PreparedRequest, Response, Session
 from requests.auth import AuthBase
 
-from kvplan_operator.observe.profile import PrometheusProfile
+from kvplan_operator.observe.profile import PrometheusConnection
 
 _CHUNK_BYTES = 64 * 1024
 _ERROR_BYTES = 4 * 1024
@@ -60,20 +60,20 @@ class BoundedSession(Session):
         warnings: what the last answer says it lacks.
     """
 
-    def __init__(self, profile: PrometheusProfile) -> None:
+    def __init__(self, settings: PrometheusConnection) -> None:
         super().__init__()
         self.trust_env = False
         self.max_redirects = 3
-        self.verify = True if profile.ca_file is None else str(profile.ca_file)
+        self.verify = True if settings.ca_file is None else str(settings.ca_file)
         self.warnings: tuple[str, ...] = ()
-        self._profile, self._ends = profile, 0.0
+        self._settings, self._ends = settings, 0.0
         self.hooks["response"].append(self._receive)
 
     def request(self, *args: Any, **kwargs: Any) -> Response:
         """Send a request; the whole answer must be there within the profile's timeout."""
         self.warnings = ()
-        self._ends = time.monotonic() + self._profile.timeout_seconds
-        kwargs.update(timeout=self._profile.timeout_seconds, stream=True)
+        self._ends = time.monotonic() + self._settings.timeout_seconds
+        kwargs.update(timeout=self._settings.timeout_seconds, stream=True)
         return super().request(*args, **kwargs)
 
     def _receive(self, response: Response, **_: object) -> Response:
@@ -84,16 +84,16 @@ class BoundedSession(Session):
             return response
         if response.status_code != 200:
             raise QueryFailed(_refusal(response.status_code, self._read(response, _ERROR_BYTES)))
-        body = self._read(response, self._profile.max_bytes)
-        if len(body) > self._profile.max_bytes:
-            raise QueryFailed(f"the answer is longer than {self._profile.max_bytes} bytes")
+        body = self._read(response, self._settings.max_bytes)
+        if len(body) > self._settings.max_bytes:
+            raise QueryFailed(f"the answer is longer than {self._settings.max_bytes} bytes")
         self.warnings = _warnings(body)
         response.raw = BytesIO(body)
         return response
 
     def _check_redirect(self, response: Response) -> None:
         target = urlsplit(urljoin(response.url, response.headers["location"]))
-        here = urlsplit(self._profile.base)
+        here = urlsplit(self._settings.base)
         if (target.scheme, target.netloc) != (here.scheme, here.netloc):
             response.close()
             raise QueryFailed("the server redirects to another host; give its own address in the profile")
@@ -106,7 +106,7 @@ class BoundedSession(Session):
             body += chunk
             if time.monotonic() > self._ends:
                 response.close()
-                raise QueryFailed(f"the answer took longer than {self._profile.timeout_seconds:g} s")
+                raise QueryFailed(f"the answer took longer than {self._settings.timeout_seconds:g} s")
             if len(body) > limit:
                 response.close()
                 break

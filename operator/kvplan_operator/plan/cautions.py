@@ -6,7 +6,9 @@ Input: a ``Planned``. Output: sentences. Pure.
 import math
 from collections.abc import Iterator
 
+from kvplan_operator.api.routing_plan import RoutingPlanSpec
 from kvplan_operator.api.routing_plan_status import RunnerUp
+from kvplan_operator.plan.document import plan_spec
 from kvplan_operator.plan.planned import Planned
 from kvplan_solver.units import from_milli
 
@@ -15,8 +17,8 @@ _SAME = 1e-6
 
 
 def cautions(planned: Planned) -> tuple[str, ...]:
-    """Those of the problem, then those of the solve."""
-    return (*planned.problem.warnings, *_stranded(planned), *_of_the_solve(planned))
+    """Those of the problem, then those of the solve, then of what the engines keep."""
+    return (*planned.problem.warnings, *_stranded(planned), *_of_the_solve(planned), *_kept_flags(planned))
 
 
 def rejected_classes(planned: Planned) -> tuple[tuple[str, float], ...]:
@@ -84,3 +86,20 @@ def _of_the_solve(planned: Planned) -> Iterator[str]:
         )
     if planned.result.deadline_hit:
         yield "the wall clock ended the search: another run may find another plan"
+
+
+def _kept_flags(planned: Planned) -> Iterator[str]:
+    """Flags that the plan takes over from what runs; where other figures are wrong, those are told instead."""
+    if planned.differences:
+        return
+    alone = _flags(plan_spec(planned.problem, planned.instance, planned.result, planned.forecast))
+    for (configuration, name), value in _flags(planned.plan.spec).items():
+        if alone.get((configuration, name), value) != value:
+            yield (
+                f"{configuration} runs on with --{name}={value}; "
+                f"{alone[configuration, name]} is too close to it to be worth a restart"
+            )
+
+
+def _flags(spec: RoutingPlanSpec) -> dict[tuple[str, str], str]:
+    return {(group.configuration, flag.name): flag.value for group in spec.groups for flag in group.engine_flags}

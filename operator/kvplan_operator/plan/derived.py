@@ -56,6 +56,8 @@ def differences(
 ) -> tuple[Difference, ...]:
     """Fields of a plan that are not what its decision implies.
 
+    Flags that the plan may state because engines run with them (``running_flags``) do follow.
+
     Args:
         plan: made by anyone.
         problem: of its fleet.
@@ -71,7 +73,7 @@ def differences(
     running = tuple(group for group in plan.spec.groups if group.replicas)
     stated = _fields(plan.spec.model_copy(update={"groups": running}).to_wire())
     try:
-        implied = [_fields(plan_spec(problem, on, result, forecast(on, result)).to_wire()) for on in instances]
+        implied = [_fields(plan_spec(problem, on, result, forecast(on, result), plan).to_wire()) for on in instances]
     except ValueError:
         return (*idle, *_block(plan, problem), _UNWRITABLE)
     return (*idle, *_differing(stated, implied))

@@ -14,6 +14,7 @@ from kvplan_operator.api.common import ObjectMeta
 from kvplan_operator.api.labels import FLEET_LABEL
 from kvplan_operator.api.routing_plan import (
     ClassPlan,
+    EngineFlag,
     Group,
     Placement,
     Route,
@@ -59,6 +60,7 @@ def routing_plan(
     result: Result,
     promised: Forecast,
     batches: Mapping[str, float],
+    running: RoutingPlan | None = None,
 ) -> RoutingPlan:
     """The plan as an object, named after its digest.
 
@@ -68,8 +70,9 @@ def routing_plan(
         result: shares in thousandths.
         promised: the forecast of the result.
         batches: frozen batch by configuration.
+        running: the plan in force, whose engine flags stay where they would change little; None where none is.
     """
-    spec = plan_spec(problem, instance, result, promised)
+    spec = plan_spec(problem, instance, result, promised, running)
     metadata = ObjectMeta(
         name=plan_name(spec),
         namespace=problem.fleet.metadata.namespace,
@@ -79,7 +82,9 @@ def routing_plan(
     return RoutingPlan(metadata=metadata, spec=spec, status=_status(instance, result, promised))
 
 
-def plan_spec(problem: Problem, instance: Instance, result: Result, promised: Forecast) -> RoutingPlanSpec:
+def plan_spec(
+    problem: Problem, instance: Instance, result: Result, promised: Forecast, running: RoutingPlan | None = None
+) -> RoutingPlanSpec:
     """The digested part: the decision and every figure that follows from it; arguments as of ``routing_plan``.
 
     Raises:
@@ -90,7 +95,7 @@ def plan_spec(problem: Problem, instance: Instance, result: Result, promised: Fo
         inputs_digest=inputs_digest(problem.fleet.spec, {c.metadata.name: c.spec for c in problem.classes}),
         method=result.method,
         block_tokens=instance.block_tokens,
-        groups=_groups(problem, instance, result, promised),
+        groups=_groups(problem, instance, result, promised, running),
         classes=_classes(instance, result),
     )
 
@@ -114,17 +119,27 @@ def _annotations(instance: Instance, result: Result, batches: Mapping[str, float
     return {BATCH_ANNOTATION: ",".join(used)} if used else {}
 
 
-def _groups(problem: Problem, instance: Instance, result: Result, promised: Forecast) -> tuple[Group, ...]:
-    configurations = {k.name: k for k in instance.configurations}
-    groups = [_group(problem, instance, result, configurations[g.configuration], g) for g in promised.groups]
+def _groups(
+    problem: Problem, instance: Instance, result: Result, promised: Forecast, running: RoutingPlan | None
+) -> tuple[Group, ...]:
+    flags = {} if running is None else {g.configuration: g.engine_flags for g in running.spec.groups if g.replicas}
+    groups = [_group(problem, instance, result, g, flags.get(g.configuration, ())) for g in promised.groups]
     return tuple(sorted(groups, key=lambda group: group.configuration))
 
 
 def _group(
-    problem: Problem, instance: Instance, result: Result, k: ConfigurationInput, promised: GroupForecast
+    problem: Problem, instance: Instance, result: Result, promised: GroupForecast, running: tuple[EngineFlag, ...]
 ) -> Group:
     adopted = {c.name: c.deployment for c in problem.fleet.spec.configurations}
-    planned = PlannedConfiguration(k, promised.budget_tokens, promised.mean_reservation_tokens, _longest(instance, k))
+    k = next(k for k in instance.configurations if k.name == promised.configuration)
+    planned = PlannedConfiguration(
+        configuration=k,
+        budget_tokens=promised.budget_tokens,
+        mean_reservation_tokens=promised.mean_reservation_tokens,
+        longest_request_tokens=_longest(instance, k),
+        in_flight=promised.in_flight,
+        running={flag.name: flag.value for flag in running},
+    )
     return Group(
         configuration=k.name,
         replicas=promised.groups,

@@ -1,17 +1,18 @@
 """The flags an engine is started with so that it keeps the plan: concurrency, KV memory, lengths, drain.
 
 Inputs: the fleet and one planned configuration. Output: flags by name, values as plain text (vLLM reads
-neither Kubernetes quantities nor units), without those that the fleet's version does not know. Facts about
-vLLM 0.32 that each rule rests on stand beside it. Pure.
+neither Kubernetes quantities nor units), without those that the fleet's version does not know; ``running_flags`` says
+when the concurrency that runs is kept. Facts about vLLM 0.32 that each rule rests on stand beside it. Pure.
 
-``max-num-active-seqs`` = max(1, floor(Q_k/r̄)) with Q_k = (M_k − cached prefixes)/(1+κ) and r̄ = Σ n_ik·R̃_ik/Σ n_ik,
-capped by S_k: κ is spent here, so the watermark stays small. ``kv-cache-memory-bytes`` pins M_k: an engine
-keeps one block for itself, so it is given M_k/B + 1 blocks of its largest rank.
+``max-num-active-seqs`` = max(1, floor(Q_k/r̄)) with Q_k = M_k − cached prefixes and r̄ = Σ n_ik·R̃_ik/Σ n_ik, capped by
+S_k. ``kv-cache-memory-bytes`` pins M_k: an engine keeps one block for itself, so it is given M_k/B + 1 blocks of its
+largest rank.
 """
 
 import json
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.api.fleet_enums import KvDtype
@@ -19,6 +20,7 @@ from kvplan_operator.api.routing_plan import EngineFlag
 from kvplan_operator.model.priors.model_presets import BITS, ModelFacts
 from kvplan_operator.model.priors.models import resolve_model
 from kvplan_operator.plan.engine_capabilities import knows
+from kvplan_operator.plan.running_flags import with_running_limit
 from kvplan_solver.errors import InvalidInput
 from kvplan_solver.instance import ConfigurationInput
 
@@ -40,12 +42,16 @@ class PlannedConfiguration:
         budget_tokens: Q_k.
         mean_reservation_tokens: r̄ over the requests in flight, tokens; 0 where nothing is routed to it.
         longest_request_tokens: longest prompt plus output that may come, tokens.
+        in_flight: requests expected to run at once on one group.
+        running: flags its groups run with, by name; empty where none run.
     """
 
     configuration: ConfigurationInput
     budget_tokens: int
     mean_reservation_tokens: float
     longest_request_tokens: int
+    in_flight: float = 0.0
+    running: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def active_sequences(self) -> int:
@@ -63,8 +69,9 @@ def engine_flags(fleet: ServingFleet, planned: PlannedConfiguration) -> tuple[En
     model = _model_facts(fleet)
     if (model.kv_dtype if model is not None else fleet.spec.model.kv_dtype) is KvDtype.FP8:
         flags["kv-cache-dtype"] = "fp8"
-    known = sorted(name for name in flags if knows(fleet.spec.engine.version, name))
-    return tuple(EngineFlag(name=name, value=flags[name]) for name in known)
+    known = {name: flags[name] for name in sorted(flags) if knows(fleet.spec.engine.version, name)}
+    written = with_running_limit(known, planned.running, _limit(fleet), planned.in_flight)
+    return tuple(EngineFlag(name=name, value=value) for name, value in written.items())
 
 
 def _shape(planned: PlannedConfiguration) -> dict[str, str]:
@@ -111,12 +118,15 @@ def _rank_bytes(model: ModelFacts, configuration: ConfigurationInput) -> int:
     return 2 * layers * heads * model.head_dim * BITS[model.kv_dtype] // 8
 
 
+def _limit(fleet: ServingFleet) -> str:
+    """The flag that bounds active sequences: without one of its own, the engine's ceiling is the bound."""
+    return "max-num-active-seqs" if knows(fleet.spec.engine.version, "max-num-active-seqs") else "max-num-seqs"
+
+
 def _concurrency(fleet: ServingFleet, planned: PlannedConfiguration) -> dict[str, str]:
-    """Without a bound of its own on what runs, the engine's ceiling is the bound."""
-    bounded = knows(fleet.spec.engine.version, "max-num-active-seqs")
-    return {
-        "max-num-seqs": str(planned.configuration.max_sequences if bounded else planned.active_sequences),
-        "max-num-active-seqs": str(planned.active_sequences),
+    ceiling = {"max-num-seqs": str(planned.configuration.max_sequences)}
+    return ceiling | {
+        _limit(fleet): str(planned.active_sequences),
         "watermark": WATERMARK,
         "shutdown-timeout": str(fleet.spec.rollout.drain_timeout_seconds),
     }

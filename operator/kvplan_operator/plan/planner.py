@@ -53,8 +53,13 @@ def solver_options(
     )
 
 
-def make_plan(problem: Problem, options: Options) -> Planned:
+def make_plan(problem: Problem, options: Options, running: RoutingPlan | None = None) -> Planned:
     """The best plan found for a problem.
+
+    Args:
+        problem: of a fleet.
+        options: of the search.
+        running: the plan in force, whose engine flags stay where they would change little; None where none is.
 
     Raises:
         NoPlan: none exists at all (a floor on GPUs that the nodes cannot meet).
@@ -66,16 +71,19 @@ def make_plan(problem: Problem, options: Options) -> Planned:
     agreed = agree(problem.instance, problem.curves, passes.solve, options.gap_target)
     result = passes.totalled(agreed.result)
     refuse_without_plan(problem, result)
-    return _finished(problem, replace(agreed, result=result), options.gap_target)
+    return _finished(problem, replace(agreed, result=result), options.gap_target, running)
 
 
-def planned_incumbent(problem: Problem, found: Result, gap_target: float) -> Planned:
+def planned_incumbent(
+    problem: Problem, found: Result, gap_target: float, running: RoutingPlan | None = None
+) -> Planned:
     """A decision that a search streamed, as the plan it would make if the search ended there.
 
     Args:
         problem: of the search.
         found: what ``Options.on_incumbent`` was given; priced anew at the batch it settles at.
         gap_target: as of the search.
+        running: as of ``make_plan``.
 
     Raises:
         InvalidInput: a RoutingPlan cannot hold it.
@@ -83,10 +91,10 @@ def planned_incumbent(problem: Problem, found: Result, gap_target: float) -> Pla
     settled = solve_with_batch(problem.instance, problem.curves, lambda frozen: priced(frozen, found))
     result, instance, report = settled
     rounded = replace(round_result(instance, result, gap_target), deadline_hit=True)
-    return _finished(problem, Agreed(rounded, instance, report), gap_target)
+    return _finished(problem, Agreed(rounded, instance, report), gap_target, running)
 
 
-def _finished(problem: Problem, agreed: Agreed, gap_target: float) -> Planned:
+def _finished(problem: Problem, agreed: Agreed, gap_target: float, running: RoutingPlan | None) -> Planned:
     instance, result = agreed.instance, route_idle_classes(agreed.instance, agreed.result)
     batches = {point.configuration: point.frozen for point in agreed.report.points}
     return Planned(
@@ -95,13 +103,15 @@ def _finished(problem: Problem, agreed: Agreed, gap_target: float) -> Planned:
         result=result,
         fixed_point=agreed.report,
         certificate=certify(instance, result, gap_target=gap_target),
-        plan=_written(problem, instance, result, batches),
+        plan=_written(problem, instance, result, batches, running),
     )
 
 
-def _written(problem: Problem, instance: Instance, result: Result, batches: Mapping[str, float]) -> RoutingPlan:
+def _written(
+    problem: Problem, instance: Instance, result: Result, batches: Mapping[str, float], running: RoutingPlan | None
+) -> RoutingPlan:
     try:
-        return routing_plan(problem, instance, result, forecast(instance, result), batches)
+        return routing_plan(problem, instance, result, forecast(instance, result), batches, running)
     except ValidationError as error:
         raise unwritable(problem, error) from None
 

@@ -14,9 +14,12 @@ import numpy as np
 
 from kvplan_operator.api.request_class import RequestClass
 from kvplan_operator.model.facts import ClassFacts
+from kvplan_operator.model.inventory import Inventory
+from kvplan_operator.model.observed import planning_inputs
 from kvplan_operator.model.priors.resolve import Measurement
 from kvplan_operator.model.problem import PlanningInputs
 from kvplan_operator.model.remembered import remembered_lengths
+from kvplan_operator.model.snapshot import Snapshot
 from kvplan_solver.instance import Floats
 from kvplan_solver.units import from_milli
 
@@ -26,6 +29,37 @@ LEVELS = np.arange(1, 17) / 16
 """Quantiles by which two samples of lengths are compared."""
 
 Record = TypeVar("Record", bound=Any)
+
+
+def settled_inputs(
+    snapshot: Snapshot,
+    facts: Mapping[str, ClassFacts],
+    measured: Mapping[str, Measurement] | None = None,
+    inventory: Inventory | None = None,
+) -> PlanningInputs:
+    """What to plan from: fresh where it moved; a class that nothing is heard of now keeps what was known of it.
+
+    Args:
+        snapshot: one look at the fleet.
+        facts: as of ``settled``.
+        measured: as of ``settled``.
+        inventory: as of ``planning_inputs``.
+
+    Raises:
+        InvalidInput: as ``planning_inputs`` does.
+    """
+    fresh = settled(planning_inputs(snapshot, inventory), facts, measured)
+    silent = {c.metadata.name for c in snapshot.classes if _is_silent(snapshot, c.metadata.name)}
+    known = {
+        name: found.completed_by(facts.get(name, ClassFacts())) if name in silent else found
+        for name, found in fresh.facts.items()
+    }
+    return replace(fresh, facts=known)
+
+
+def _is_silent(snapshot: Snapshot, name: str) -> bool:
+    fact = snapshot.measured.classes.get(name)
+    return fact is None or fact.value is None
 
 
 def settled(

@@ -76,7 +76,7 @@ def decide(snapshot: Snapshot, ground: Ground, plans: Plans, index: Mapping[str,
     crashing = sum(group.trouble.startswith(CRASH_REASON) for seen in sets for group in seen.groups)
     returning = return_of(shelf, ground.inputs_digest, snapshot.now, crashing=crashing)
     choice = choose(snapshot.fleet.spec.plan_policy.mode, shelf, plans.judged, returning)
-    looks = _Looks(snapshot, ground, plans, index)
+    looks = _Looks(snapshot, ground, plans, index, sets)
     verdict = looks.verdict(choice)
     follows = in_force(shelf.current, verdict)
     new = follows != shelf.current
@@ -104,8 +104,15 @@ def _staying(choice: Choice, plans: Plans) -> Choice:
 class _Looks:
     """Steps and verdicts of one look, each step planned once."""
 
-    def __init__(self, snapshot: Snapshot, ground: Ground, plans: Plans, index: Mapping[str, Any] | None) -> None:
-        self._snapshot, self._ground, self._plans, self._index = snapshot, ground, plans, index
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        ground: Ground,
+        plans: Plans,
+        index: Mapping[str, Any] | None,
+        sets: tuple[ObservedSet, ...],
+    ) -> None:
+        self._snapshot, self._ground, self._plans, self._index, self._sets = snapshot, ground, plans, index, sets
         self._steps: dict[str, RolloutStep] = {}
 
     def step(self, digest: str) -> RolloutStep:
@@ -113,7 +120,7 @@ class _Looks:
         if digest not in self._steps:
             plan, rules = self._plans.shelf.plans[digest], RolloutRules.of(self._snapshot.fleet)
             inventory = None if self._ground.inputs is None else self._ground.inventory
-            self._steps[digest] = plan_rollout(self._snapshot, plan, self._index, rules, inventory)
+            self._steps[digest] = plan_rollout(self._snapshot, plan, self._index, rules, inventory, self._sets)
         return self._steps[digest]
 
     def verdict(self, choice: Choice) -> Verdict | None:

@@ -1,9 +1,11 @@
 """One task per fleet: when to look at it.
 
 Inputs: marks that something changed, a ``tick`` to run. Output: ticks, never two at a time. Any number of marks make
-one tick (an Event is a queue of size one). Between two ticks lies at least the spacing, at most the staleness; after a
-failure a wait with full jitter that doubles its bound each time. An exception never ends the task. Time is the event
-loop's and randomness is injected, so that tests run in simulated time. Must not: know what a tick does.
+one tick (an Event is a queue of size one); after the first one a moment is waited for those that belong to it, as of
+objects applied together. Between two ticks lies at least the spacing, at most the staleness. An urgent mark waits for
+neither. After a failure comes a wait with full jitter that doubles its bound each time. An exception never ends the
+task. Time is the event loop's and randomness is injected, so that tests run in simulated time. Must not: know what a
+tick does.
 """
 
 import asyncio
@@ -39,18 +41,24 @@ class FleetTask:
 
         Args:
             tick: one look at the fleet.
-            settings: spacing, staleness and back-off, seconds.
+            settings: settling, spacing, staleness and back-off, seconds.
             log: told of failures.
             random: of the jitter.
         """
         self._tick, self._settings, self._log, self._random = tick, settings, log, random
-        self._dirty = asyncio.Event()
+        self._dirty, self._urgent = asyncio.Event(), asyncio.Event()
         self._dirty.set()
         self._failures = 0
 
-    def mark(self) -> None:
-        """Say that something about the fleet may have changed."""
+    def mark(self, *, urgent: bool = False) -> None:
+        """Say that something about the fleet may have changed.
+
+        Args:
+            urgent: look at once; for what is rare and waited for, such as the end of a solve.
+        """
         self._dirty.set()
+        if urgent:
+            self._urgent.set()
 
     async def run(self) -> None:
         """Look at the fleet again and again until cancelled."""
@@ -62,17 +70,15 @@ class FleetTask:
                 await asyncio.sleep(self._backoff())
                 self.mark()
             else:
-                await asyncio.sleep(self._settings.spacing_seconds)
+                await _set_within(self._urgent, self._settings.spacing_seconds)
                 wait = self._left(again)
 
     async def _changed(self, seconds: float) -> None:
-        """Wait for a mark, at most so long; marks from here on count for the next tick."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._dirty.wait()
-        except TimeoutError:
-            pass
+        """Wait for a mark, at most so long, and for its companions; marks from here on count for the next tick."""
+        if await _set_within(self._dirty, seconds):
+            await _set_within(self._urgent, self._settings.settling_seconds)
         self._dirty.clear()
+        self._urgent.clear()
 
     async def _look(self) -> Again | None:
         """One tick; None when it failed."""
@@ -104,6 +110,15 @@ class FleetTask:
         doublings = min(self._failures - 1, _MOST_DOUBLINGS)
         bound = min(self._settings.backoff_cap_seconds, self._settings.backoff_seconds * 2**doublings)
         return max(self._settings.spacing_seconds, self._random.uniform(0.0, bound))
+
+
+async def _set_within(event: asyncio.Event, seconds: float) -> bool:
+    """Whether an event was set before the time was up."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await event.wait()
+    except TimeoutError:
+        return False
 
 
 def _is_being_cancelled() -> bool:

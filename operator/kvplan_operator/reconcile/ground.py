@@ -1,24 +1,24 @@
 """What plans are made from in this look: settled measurements, the problem, or why there is none.
 
-Inputs: a ``Snapshot`` and the fleet's ``Memory``. Output: a frozen ``Ground``. A problem is built anew only when its
-inputs changed, so that a look at rest costs little. Does no I/O.
+Inputs: a ``Snapshot`` and the fleet's ``Memory``. Output: a frozen ``Ground``. The inventory is read and a problem
+built anew only when what they are made from changed, so that a look at rest costs little. Does no I/O.
 """
 
-import json
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import is_
 
 from kvplan_operator.gate.gate_input import Freshness
-from kvplan_operator.model.facts import ClassFacts
 from kvplan_operator.model.freshness import metrics_verdict
 from kvplan_operator.model.inventory import Inventory
-from kvplan_operator.model.observed import planning_inputs
+from kvplan_operator.model.observed import observed_inventory
 from kvplan_operator.model.problem import PlanningInputs, Problem
 from kvplan_operator.model.snapshot import Snapshot
 from kvplan_operator.plan.digest import inputs_digest
-from kvplan_operator.plan.settled import facts_in_status, settled
+from kvplan_operator.plan.same_inputs import same_inputs
+from kvplan_operator.plan.settled import facts_in_status, settled_inputs
 from kvplan_operator.plan.solve_due import inventory_digest
-from kvplan_operator.reconcile.memory import Memory, Problems
-from kvplan_operator.reconcile.solver_wire import encode_inputs
+from kvplan_operator.reconcile.memory import Memory, Problems, Seen
 from kvplan_operator.reconcile.unsupported import unsupported
 from kvplan_solver.errors import SolverError
 
@@ -51,7 +51,7 @@ def ground_of(snapshot: Snapshot, memory: Memory) -> Ground:
     freshness = Freshness(*metrics_verdict(snapshot))
     digest = inputs_digest(snapshot.fleet.spec, {c.metadata.name: c.spec for c in snapshot.classes})
     try:
-        inputs = _settled_inputs(snapshot, memory)
+        inputs = _settled(snapshot, memory)
     except SolverError as error:
         nothing = Inventory(())
         return Ground(freshness, nothing, None, None, str(error), digest, inventory_digest(nothing))
@@ -60,30 +60,37 @@ def ground_of(snapshot: Snapshot, memory: Memory) -> Ground:
     return Ground(freshness, inputs.inventory, inputs, found.problem, found.trouble, digest, gpus)
 
 
-def _settled_inputs(snapshot: Snapshot, memory: Memory) -> PlanningInputs:
-    """Fresh inputs where they moved; a class that nothing is heard of now keeps what was known of it."""
+def _settled(snapshot: Snapshot, memory: Memory) -> PlanningInputs:
+    """The inputs, remembered for the next look."""
     before = memory.facts if memory.facts is not None else facts_in_status(snapshot.classes)
-    fresh = settled(planning_inputs(snapshot), before, memory.measurements)
-    silent = {c.metadata.name for c in snapshot.classes if _is_silent(snapshot, c.metadata.name)}
-    facts = {
-        name: found.completed_by(before.get(name, ClassFacts())) if name in silent else found
-        for name, found in fresh.facts.items()
-    }
-    memory.facts, memory.measurements = dict(facts), dict(fresh.measured)
-    return replace(fresh, facts=facts)
+    inputs = settled_inputs(snapshot, before, memory.measurements, _inventory(snapshot, memory))
+    memory.facts, memory.measurements = dict(inputs.facts), dict(inputs.measured)
+    return inputs
 
 
-def _is_silent(snapshot: Snapshot, name: str) -> bool:
-    fact = snapshot.measured.classes.get(name)
-    return fact is None or fact.value is None
+def _inventory(snapshot: Snapshot, memory: Memory) -> Inventory:
+    """The GPUs; those of the look before where it saw the very same objects."""
+    if memory.seen is None or not _same_objects(memory.seen.snapshot, snapshot):
+        memory.seen = Seen(snapshot, observed_inventory(snapshot))
+    return memory.seen.inventory
+
+
+def _same_objects(before: Snapshot, now: Snapshot) -> bool:
+    """Watches keep an object as it is until it changes, and then replace it."""
+    a, b = before.cluster, now.cluster
+    same = before.fleet is now.fleet and a.worker_sets_served is b.worker_sets_served
+    return same and _identical(a.nodes, b.nodes) and _identical(a.pods, b.pods)
+
+
+def _identical(some: Sequence[object], others: Sequence[object]) -> bool:
+    return len(some) == len(others) and all(map(is_, some, others))
 
 
 def _problem(inputs: PlanningInputs, snapshot: Snapshot, memory: Memory) -> Problems:
     """The problem of these inputs; the one before where they are the same."""
-    refused = unsupported(snapshot)
-    made_of = _canonical(inputs) + refused
-    if memory.problems.made_of != made_of:
-        memory.problems = Problems(made_of, *_built(inputs, refused))
+    refused, known = unsupported(snapshot), memory.problems
+    if known.made_of is None or known.refused != refused or not same_inputs(known.made_of, inputs):
+        memory.problems = Problems(inputs, refused, *_built(inputs, refused))
     return memory.problems
 
 
@@ -94,11 +101,3 @@ def _built(inputs: PlanningInputs, refused: str) -> tuple[Problem | None, str]:
         return inputs.problem(), ""
     except SolverError as error:
         return None, str(error)
-
-
-def _canonical(inputs: PlanningInputs) -> str:
-    """Text that is the same exactly where the problem is; metadata that no plan depends on is left out."""
-    wire = encode_inputs(inputs)
-    wire["fleet"] = wire["fleet"]["spec"]
-    wire["classes"] = [[c["metadata"]["name"], c["metadata"].get("annotations"), c["spec"]] for c in wire["classes"]]
-    return json.dumps(wire, sort_keys=True)

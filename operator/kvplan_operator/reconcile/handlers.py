@@ -16,6 +16,7 @@ from kvplan_operator.api.labels import GROUP, VERSION
 from kvplan_operator.errors import SettingsError
 from kvplan_operator.kube.access import Access, authorization
 from kvplan_operator.logs import configure_logs
+from kvplan_operator.reconcile.health import CannotListen
 from kvplan_operator.reconcile.shell import Shell, kubeconfig_of
 from kvplan_operator.reconcile.startup import ClusterNotReady
 from kvplan_operator.settings import read_settings
@@ -49,9 +50,14 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> N
     except ClusterNotReady as error:
         memo["exit_code"] = CLUSTER_NOT_READY
         raise kopf.PermanentError(str(error)) from None
+    except (CannotListen, OSError) as error:  # kopf would try again for ever
+        memo["exit_code"] = FAILED
+        raise kopf.PermanentError(str(error)) from None
     memo["shell"] = shell
 
 
+FAILED = 1
+"""Exit code: what this process needs of its machine is not to be had, or kopf failed."""
 SETTINGS_REFUSED = 2
 """Exit code: settings that cannot be used."""
 CLUSTER_NOT_READY = 3

@@ -5,11 +5,18 @@ Output: an HTTP server. A process is alive as long as what it writes to its own 
 HTTP 200 alone would say nothing about that.
 """
 
+import os
 from collections.abc import Callable
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from kvplan_operator.errors import OperatorError
+
+
+class CannotListen(OperatorError):
+    """The address of the endpoints cannot be had."""
 
 
 class HealthServer:
@@ -36,14 +43,24 @@ class HealthServer:
         self._runner: web.AppRunner | None = None
 
     async def start(self, host: str, port: int) -> None:
-        """Listen."""
+        """Listen.
+
+        Raises:
+            CannotListen: the port is taken, or the address is none of this machine.
+        """
         application = web.Application()
         application.add_routes([
             web.get("/metrics", self._metrics), web.get("/healthz", self._health), web.get("/readyz", self._ready),
         ])  # fmt: skip
         self._runner = web.AppRunner(application, handle_signals=False, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
-        await web.TCPSite(self._runner, host or None, port).start()
+        try:
+            await web.TCPSite(self._runner, host or None, port).start()
+        except OSError as error:
+            await self.stop()
+            why = os.strerror(error.errno) if error.errno else str(error)
+            found = f"the setting listen (KVPLAN_LISTEN) is {host}:{port}: {why}"
+            raise CannotListen(f"{found}: free port {port} or name another") from None
 
     async def stop(self) -> None:
         """Listen no more."""

@@ -6,14 +6,16 @@ settled on), what runs in the background (a measurement, a solve) and what a sol
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kvplan_operator.api.routing_plan import RoutingPlan
 from kvplan_operator.api.routing_plan_status import HotClass, RoutingPlanStatus
 from kvplan_operator.logs import FleetLog
 from kvplan_operator.model.facts import ClassFacts
+from kvplan_operator.model.inventory import Inventory
 from kvplan_operator.model.priors.resolve import Measurement
-from kvplan_operator.model.problem import Problem
-from kvplan_operator.model.snapshot import Measured
+from kvplan_operator.model.problem import PlanningInputs, Problem
+from kvplan_operator.model.snapshot import Measured, Snapshot
 from kvplan_operator.plan.planned import Planned
 from kvplan_operator.plan.solve_due import LastSolve
 from kvplan_operator.reconcile.solver_child import Solved
@@ -26,16 +28,31 @@ class Problems:
     """The last problem, what it was built from, and plans assessed on it.
 
     Attributes:
-        made_of: canonical text of the inputs; the same text is the same problem.
+        made_of: the inputs; None before the first.
+        refused: what of them is not supported; empty where all is.
         problem: built from it; None where it could not be built.
         trouble: why not.
         assessed: by digest and hot values; an error's words where the plan does not fit the problem.
     """
 
-    made_of: str = ""
+    made_of: PlanningInputs | None = None
+    refused: str = ""
     problem: Problem | None = None
     trouble: str = ""
     assessed: dict[tuple[str, tuple[HotClass, ...]], Planned | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What the last inventory was read off.
+
+    Attributes:
+        snapshot: with its objects.
+        inventory: of them.
+    """
+
+    snapshot: Snapshot
+    inventory: Inventory
 
 
 @dataclass
@@ -53,6 +70,18 @@ class Solve:
     inventory_digest: str
 
 
+class Awaited(NamedTuple):
+    """What routers are waited for with.
+
+    Attributes:
+        order: (epoch, generation) of an index that some do not have; None where all have it.
+        starting: routers that it does not name yet.
+    """
+
+    order: tuple[int, int] | None
+    starting: tuple[str, ...]
+
+
 @dataclass
 class Memory:
     """One fleet's.
@@ -66,6 +95,7 @@ class Memory:
         measuring: the look at Prometheus, engines and routers under way.
         facts: measurements of classes planned from last; None after a start.
         measurements: the same of configurations.
+        seen: the last inventory; None before the first.
         problems: the last problem.
         solve: under way; None where none is.
         last_solve: what the last one was made from.
@@ -77,7 +107,7 @@ class Memory:
             None where the status has the last word.
         stored: plans that were just written, until the watch tells of them, with the time, by digest.
         in_force: the plan in force as last seen, to write it again if somebody deletes it.
-        awaited: the index that routers were last found without, (epoch, generation), and since when.
+        awaited: what routers were last found without, and since when.
         moving: whether something is waited for that no watch tells of.
         published: the table as last read.
         keys: what was last decided and written about keys.
@@ -92,6 +122,7 @@ class Memory:
     measuring: "asyncio.Task[Measured] | None" = None
     facts: dict[str, ClassFacts] | None = None
     measurements: dict[str, Measurement] = field(default_factory=dict)
+    seen: Seen | None = None
     problems: Problems = field(default_factory=Problems)
     solve: Solve | None = None
     last_solve: LastSolve | None = None
@@ -102,7 +133,7 @@ class Memory:
     candidate: tuple[str | None] | None = None
     stored: dict[str, tuple[float, RoutingPlan]] = field(default_factory=dict)
     in_force: RoutingPlan | None = None
-    awaited: tuple[tuple[int, int], float] | None = None
+    awaited: tuple[Awaited, float] | None = None
     moving: bool = False
     published: Published | None = None
     keys: KeyDecision | None = None

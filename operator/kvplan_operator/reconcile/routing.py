@@ -1,12 +1,12 @@
 """The routing of a fleet in one look: read the table in the cluster, decide the next one, publish it, collect shards.
 
-Inputs: the snapshot, the plan in force as assessed today, the slots that a rollout drains. Output: the decision, after
+Inputs: the snapshot, the plan in force as assessed today, what a rollout takes away. Output: the decision, after
 it was written. Where a plan is in force that cannot be assessed now, slots and shares go on and the rest stays.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
+from kvplan_operator.act.rollout import RolloutStep
 from kvplan_operator.api.fleet_enums import RoutingMode
 from kvplan_operator.api.routing_plan import RoutingPlan
 from kvplan_operator.kube.client import Client
@@ -40,7 +40,7 @@ def read_table(snapshot: Snapshot, memory: Memory) -> Published | None:
 
 
 async def route(
-    client: Client, snapshot: Snapshot, pursued: InForce | None, draining: Collection[str], memory: Memory
+    client: Client, snapshot: Snapshot, pursued: InForce | None, step: RolloutStep | None, memory: Memory
 ) -> TableDecision:
     """Decide and write; raises what a write raises, with the old table in force.
 
@@ -48,24 +48,25 @@ async def route(
         client: fenced.
         snapshot: everything known.
         pursued: the plan in force; None before the first.
-        draining: slots that a rollout empties.
+        step: of a rollout: the slots it empties, the pods it ends before they could serve; None without one.
         memory: of the fleet.
     """
     fleet, before = snapshot.fleet, memory.published
-    planned = None if pursued is None else pursued.planned
+    planned, going = None if pursued is None else pursued.planned, step or RolloutStep()
     if fleet.spec.routing.mode is RoutingMode.OFF:
         if before is not None:
             await withdraw(client, fleet, before)
-        return next_table(snapshot, planned, draining, before or Published("", "", 0))
+        return next_table(snapshot, planned, going.draining, before or Published("", "", 0))
     try:
         before = before or await ensure_index(client, fleet)
     except NameTaken as error:
         return TableDecision(conditions=name_taken(str(error)))
     young = 0 <= snapshot.now - memory.keys_at < fleet.spec.routing.table_interval_seconds
     if pursued is not None and planned is None and can_be_carried(snapshot, before):
-        decision = carried_table(snapshot, pursued.plan, draining, before)
+        decision = carried_table(snapshot, pursued.plan, going.draining, before, unlisted=going.unlisted)
     else:
-        decision = next_table(snapshot, planned, draining, before, recent=memory.keys if young else None)
+        recent = memory.keys if young else None
+        decision = next_table(snapshot, planned, going.draining, before, unlisted=going.unlisted, recent=recent)
     if decision.publication is not None:
         await publish(client, fleet, decision.publication, before)
     if not young:

@@ -58,11 +58,13 @@ class Shell:
 
     Attributes:
         exit_code: for the process; 0 unless it ends for a reason of its own.
+        identity: of this process and of no other, not even its predecessor in the same pod.
     """
 
     def __init__(self, settings: Settings, metrics: Metrics | None = None) -> None:
         """Nothing is asked before ``start``."""
         self.exit_code = 0
+        self.identity = _identity(settings.lease.identity)
         self._settings, self._metrics = settings, metrics or Metrics()
         self._known: set[Key] = set()
         self._lives: dict[Key, _Life] = {}
@@ -76,6 +78,7 @@ class Shell:
         """Wait until the cluster is ready, follow it, and stand for leader.
 
         Raises:
+            CannotListen: the port of the endpoints is taken.
             ClusterNotReady: CRDs or permissions are missing for too long.
         """
         settings = self._settings
@@ -84,8 +87,8 @@ class Shell:
         self._health = HealthServer(
             self._metrics.registry, self._silence, settings.echo_seconds, lambda: self._services is not None
         )
-        await self._health.start(*settings.listen_address)
         try:
+            await self._health.start(*settings.listen_address)
             await wait_until_ready(self._client, settings.namespaces, lease_namespace(settings), settings.start)
         except BaseException:
             await self._health.stop()
@@ -136,20 +139,19 @@ class Shell:
             self._services.world.forget_plan(key)
         self.wake(key[0], fleet)
 
-    def wake(self, namespace: str | None, fleet: str | None) -> None:
+    def wake(self, namespace: str | None, fleet: str | None, *, urgent: bool = False) -> None:
         """Mark the fleets that may have changed; None means all of them."""
         for key, life in self._lives.items():
             if namespace in (None, key[0]) and fleet in (None, key[1]):
-                life.task.mark()
+                life.task.mark(urgent=urgent)
 
     def _stand(self) -> Leadership:
         lease = self._settings.lease
-        identity = lease.identity or f"{socket.gethostname()}-{os.getpid()}"
         return Leadership(
             self._client,
             lease_namespace(self._settings),
             lease.name,
-            f"{identity}-{uuid.uuid4().hex[:8]}",
+            self.identity,
             lease.duration_seconds,
             lease.renew_seconds,
             lease.retry_seconds,
@@ -165,9 +167,9 @@ class Shell:
         await world.start(worker_sets_served=await served(self._client, LEADER_WORKER_SETS, place))
         solvers = Solvers(settings.solver.concurrency, watch=self._count_solves)
         solvers.start()
-        sources = await Sources(settings.prometheus_connections).__aenter__()
+        sources = await Sources(settings.prometheus).__aenter__()
         fenced = self._client.fenced(self._leadership.fence)
-        self._recorder = Recorder(fenced, socket.gethostname())
+        self._recorder = Recorder(fenced, self.identity)
         writer = Writer(fenced, self._recorder, self._metrics)
         return Services(fenced, world, sources, solvers, writer, self._metrics, time.time)
 
@@ -205,7 +207,7 @@ class Shell:
         if services is None or key in self._lives or not self._leadership.acquired.is_set():
             return
         memory = Memory(FleetLog("/".join(key)))
-        looks = FleetLooks(key, services, memory, lambda: self.wake(*key))
+        looks = FleetLooks(key, services, memory, lambda: self.wake(*key), lambda: self.wake(*key, urgent=True))
         task = FleetTask(looks.tick, self._settings.ticks, memory.log, self._random)
         self._lives[key] = _Life(task, asyncio.create_task(task.run()), memory)
         self._metrics.fleets.set(len(self._lives))
@@ -236,6 +238,10 @@ class Shell:
     def _count_solves(self, running: int, waiting: int) -> None:
         self._metrics.solves_running.set(running)
         self._metrics.solves_waiting.set(waiting)
+
+
+def _identity(wanted: str) -> str:
+    return f"{wanted or f'{socket.gethostname()}-{os.getpid()}'}-{uuid.uuid4().hex[:8]}"
 
 
 def lease_namespace(settings: Settings) -> str:

@@ -58,8 +58,9 @@ async def plans_of(client: Client, snapshot: Snapshot, ground: Ground, memory: M
         memory.untaken = None
     judged = judged_plans(shelf, memory)
     waiting = shelf.candidate or shelf.current or ""
-    holds, warm = waiting not in judged or judged[waiting].holds, shelf.plans.get(waiting)
-    solving.start(fleet, ground, memory, now, waiting_holds=holds, warm=warm)
+    holds = waiting not in judged or judged[waiting].holds
+    warm, running = shelf.plans.get(waiting), shelf.plans.get(shelf.current or "")
+    solving.start(fleet, ground, memory, now, waiting_holds=holds, warm=warm, running=running)
     return Plans(shelf, judged)
 
 

@@ -64,16 +64,27 @@ class Solvers:
         self._server = ForkServer(server)
         self._watch, self._running, self._waiting = watch, 0, 0
 
-    async def solve(self, inputs: PlanningInputs, limit_seconds: float, warm: RoutingPlan | None = None) -> Solved:
+    async def solve(
+        self,
+        inputs: PlanningInputs,
+        limit_seconds: float,
+        warm: RoutingPlan | None = None,
+        running: RoutingPlan | None = None,
+    ) -> Solved:
         """Solve; cancelling the call kills the process.
 
         Args:
             inputs: what to plan from.
             limit_seconds: wall time after which the process is killed, queueing aside.
             warm: an earlier plan to start from.
+            running: the plan in force, whose engine flags stay where they would change little.
         """
-        earlier = None if warm is None else warm.to_wire()
-        request = {"inputs": encode_inputs(inputs), "limitSeconds": limit_seconds, "warm": earlier}
+        request = {
+            "inputs": encode_inputs(inputs),
+            "limitSeconds": limit_seconds,
+            "warm": None if warm is None else warm.to_wire(),
+            "running": None if running is None else running.to_wire(),
+        }
         async with self._slot():
             began = time.monotonic()
             solved = await self._ask(request, limit_seconds)

@@ -12,7 +12,7 @@ from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.api.routing_plan import RoutingPlan
 from kvplan_operator.logs import Decision
 from kvplan_operator.metrics import Metrics, SolveOutcome
-from kvplan_operator.plan.solve_due import LastSolve, Trigger, solve_due
+from kvplan_operator.plan.solve_due import LastSolve, solve_due
 from kvplan_operator.reconcile.ground import Ground
 from kvplan_operator.reconcile.memory import Memory, Solve
 from kvplan_operator.reconcile.solver_child import Solved, Solvers
@@ -63,6 +63,7 @@ class Solving:
         *,
         waiting_holds: bool,
         warm: RoutingPlan | None,
+        running: RoutingPlan | None,
     ) -> None:
         """Start a solve if one is due and none runs.
 
@@ -73,6 +74,7 @@ class Solving:
             now: seconds since the epoch.
             waiting_holds: whether the plan that waits, else the one in force, still holds.
             warm: that plan, to start from.
+            running: the plan in force.
         """
         if memory.solve is not None or ground.inputs is None or ground.problem is None:
             return
@@ -87,19 +89,16 @@ class Solving:
             waiting_holds=waiting_holds,
         )
         if trigger is not None:
-            self._start(fleet, ground, memory, trigger, warm)
+            limit = float(fleet.spec.solver.time_limit_seconds)
+            task = asyncio.create_task(self._solvers.solve(ground.inputs, limit, warm, running))
+            task.add_done_callback(self._tell)
+            memory.solve = Solve(task, ground.inputs_digest, ground.inventory_digest)
+            numbers = {"gpus": ground.inventory.gpus, "classes": len(ground.inputs.classes), "limitSeconds": limit}
+            memory.log.decided(Decision("solve", trigger.value, f"solving: {trigger.value}", numbers=numbers))
 
-    def _start(
-        self, fleet: ServingFleet, ground: Ground, memory: Memory, trigger: Trigger, warm: RoutingPlan | None
-    ) -> None:
-        if ground.inputs is None:
-            return
-        limit = float(fleet.spec.solver.time_limit_seconds)
-        task = asyncio.create_task(self._solvers.solve(ground.inputs, limit, warm))
-        task.add_done_callback(lambda _: self._mark())
-        memory.solve = Solve(task, ground.inputs_digest, ground.inventory_digest)
-        numbers = {"gpus": ground.inventory.gpus, "classes": len(ground.inputs.classes), "limitSeconds": limit}
-        memory.log.decided(Decision("solve", trigger.value, f"solving: {trigger.value}", numbers=numbers))
+    def _tell(self, task: "asyncio.Task[Solved]") -> None:
+        if not task.cancelled():
+            self._mark()
 
     def _measure(self, solved: Solved, now: float) -> None:
         self._count(solved.outcome)

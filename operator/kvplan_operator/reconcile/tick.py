@@ -23,7 +23,7 @@ from kvplan_operator.reconcile.deciding import Decided, decide
 from kvplan_operator.reconcile.fleet_task import Again
 from kvplan_operator.reconcile.ground import ground_of
 from kvplan_operator.reconcile.measuring import MOVING_SECONDS, Measuring
-from kvplan_operator.reconcile.memory import Memory
+from kvplan_operator.reconcile.memory import Awaited, Memory
 from kvplan_operator.reconcile.plans import collect_plans
 from kvplan_operator.reconcile.rendering import Look, render_classes, render_fleet, render_plans
 from kvplan_operator.reconcile.reporting import report
@@ -41,18 +41,21 @@ AWAITED_SECONDS: Final = 60.0
 class FleetLooks:
     """The looks at one fleet."""
 
-    def __init__(self, key: Key, services: Services, memory: Memory, mark: Callable[[], None]) -> None:
+    def __init__(
+        self, key: Key, services: Services, memory: Memory, mark: Callable[[], None], solved: Callable[[], None]
+    ) -> None:
         """Prepare.
 
         Args:
             key: namespace and name of the fleet.
             services: shared by all fleets.
             memory: of the fleet.
-            mark: asks for another look.
+            mark: asks for another look, when measurements are there.
+            solved: asks for one at once, when a solve has ended.
         """
         self._key, self._services, self._memory = key, services, memory
         self._measuring = Measuring(services.sources, mark)
-        self._solving = Solving(services.solvers, services.metrics, "/".join(key), mark)
+        self._solving = Solving(services.solvers, services.metrics, "/".join(key), solved)
 
     async def tick(self) -> Again:
         """One look; an object that changed in between is looked at again soon."""
@@ -119,8 +122,7 @@ class FleetLooks:
             hot = hot_of(plans.shelf, decided.in_force, self._memory)
             known = assessed(plan, decided.in_force, hot, self._memory)
             pursued = InForce(plan, known if isinstance(known, Planned) else None)
-        draining = frozenset[str]() if decided.step is None else decided.step.draining
-        return await route(self._services.client, snapshot, pursued, draining, self._memory)
+        return await route(self._services.client, snapshot, pursued, decided.step, self._memory)
 
     async def _act(self, snapshot: Snapshot, decided: Decided) -> None:
         if decided.step is None or not decided.may_act or not decided.step.commands:
@@ -159,12 +161,15 @@ class FleetLooks:
         return Again(within_seconds=MOVING_SECONDS if soon else None)
 
     def _awaits_routers(self, look: Look) -> bool:
-        """Whether routers should have the newest index any moment; one that stays silent is asked at leisure."""
+        """Whether routers should have the newest index any moment; one that stays silent is asked at leisure.
+
+        So is one that starts: it says its name, and is ready once the index names it.
+        """
         known, now = None if look.table is None else look.table.acknowledgement, look.snapshot.now
-        if known is None or known.everyone:
+        if look.table is None or known is None or (known.everyone and not look.table.starting):
             self._memory.awaited = None
             return False
-        awaited = self._memory.awaited
-        if awaited is None or awaited[0] != known.order:
-            awaited = self._memory.awaited = (known.order, now)
+        what, awaited = Awaited(None if known.everyone else known.order, look.table.starting), self._memory.awaited
+        if awaited is None or awaited[0] != what:
+            awaited = self._memory.awaited = (what, now)
         return now - awaited[1] < AWAITED_SECONDS

@@ -1,12 +1,13 @@
 """Which router processes there are, and which of them have the newest index (09-contracts "Router state").
 
-Inputs: the snapshot's pods and router states. Outputs: frozen ``RouterProcess`` values, and an ``Acknowledgement``
-with the sentence that people read. A router that says nothing has acknowledged nothing. Pure.
+Inputs: the snapshot's pods and router states. Outputs: frozen ``RouterProcess`` values, an ``Acknowledgement``
+with the sentence that people read, and who is about to join. A router that says nothing has acknowledged nothing. Pure.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.model.pods import is_ready, is_terminal, is_terminating, labels_of, name_of, part
@@ -96,6 +97,18 @@ def acknowledgement(routers: Sequence[RouterProcess], order: tuple[int, int]) ->
         silent=tuple(router.source for router in live if router.state is None),
         refused={router.source: router.state.table_errors for router in live if router.state is not None},
     )
+
+
+def starting(routers: Sequence[RouterProcess], shares: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Processes that wait to be named in the index, or that have not said under which name.
+
+    Args:
+        routers: the processes.
+        shares: ``routers`` of the index in force.
+    """
+    named = {entry["identity"] for entry in shares if entry["shareMilli"]}
+    staying = (router for router in routers if not router.leaving)
+    return tuple(router.source for router in staying if router.state is None or router.identity not in named)
 
 
 def common_fingerprint(routers: Sequence[RouterProcess], before: str) -> str:

@@ -13,7 +13,7 @@ from kvplan_operator.api.fleet_enums import Affinity, RoutingMode
 from kvplan_operator.api.routing_plan import RoutingPlan
 from kvplan_operator.model.snapshot import Snapshot
 from kvplan_operator.plan.index_head import class_rules
-from kvplan_operator.route.acknowledge import acknowledgement, hashes_weakly, router_processes
+from kvplan_operator.route.acknowledge import acknowledgement, hashes_weakly, router_processes, starting
 from kvplan_operator.route.conditions import table_fresh
 from kvplan_operator.route.cycle import TableDecision, next_generation
 from kvplan_operator.route.engine_pods import engine_pods
@@ -34,7 +34,14 @@ def can_be_carried(snapshot: Snapshot, before: Published) -> bool:
     return planned and before.document is not None and before.document["mode"] == "plan"
 
 
-def carried_table(snapshot: Snapshot, plan: RoutingPlan, draining: Collection[str], before: Published) -> TableDecision:
+def carried_table(
+    snapshot: Snapshot,
+    plan: RoutingPlan,
+    draining: Collection[str],
+    before: Published,
+    *,
+    unlisted: Collection[str] = (),
+) -> TableDecision:
     """The index in force on the pods and routers of now.
 
     Args:
@@ -42,6 +49,7 @@ def carried_table(snapshot: Snapshot, plan: RoutingPlan, draining: Collection[st
         plan: in force; its groups and budgets need no assessment.
         draining: slots that a rollout empties.
         before: what the cluster has, see ``can_be_carried``.
+        unlisted: uids of pods that a rollout ends before they could serve.
 
     Raises:
         InvalidInput: the index is larger than a ConfigMap.
@@ -49,7 +57,7 @@ def carried_table(snapshot: Snapshot, plan: RoutingPlan, draining: Collection[st
     routers, held = router_processes(snapshot), before.document or {}
     named = frozenset[str]() if before.table is None else slots_of_homes(before.table.homes)
     pods = engine_pods(snapshot.cluster.pods, snapshot.fleet)
-    slots = next_slots(before.slots, pods, planned_groups(plan), draining, named)
+    slots = next_slots(before.slots, pods, planned_groups(plan), draining, named, unlisted)
     generation = next_generation(before, routers)
     shares = share_round(before, routers, slots, published_reservations(held), generation)
     document = {
@@ -62,10 +70,12 @@ def carried_table(snapshot: Snapshot, plan: RoutingPlan, draining: Collection[st
     publication = next_publication(snapshot.fleet.metadata.name, document, _keys(snapshot), before, notes)
     in_force = before.generation if publication is None else publication.generation
     known = acknowledgement(routers, (before.epoch, in_force))
+    published = held if publication is None else publication.document
     return TableDecision(
         publication=publication,
-        document=before.document if publication is None else publication.document,
+        document=published,
         acknowledgement=known,
+        starting=starting(routers, published["routers"]),
         conditions=(table_fresh(known, None, hashes_weakly(routers, snapshot.fleet)),),
     )
 

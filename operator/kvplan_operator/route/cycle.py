@@ -1,6 +1,6 @@
 """One round of routing: from what is known to the next index, or to leaving it as it is.
 
-Inputs: the snapshot, the plan in force or none, the slots a rollout drains, the table in the cluster. Output: a frozen
+Inputs: the snapshot, the plan in force or none, what a rollout takes away, the table in the cluster. Output: a frozen
 ``TableDecision``: what to write, the document then in force, conditions, and what was decided on. The steps are
 numbered in ``next_table``. Equal content makes no new generation: nothing is written at rest. Pure.
 """
@@ -20,6 +20,7 @@ from kvplan_operator.route.acknowledge import (
     common_fingerprint,
     hashes_weakly,
     router_processes,
+    starting,
     weak_fingerprint,
 )
 from kvplan_operator.route.affinity import AffinityDecision, decide_affinity
@@ -47,6 +48,7 @@ class TableDecision:
         withdraw: delete the index: routers then answer without an override.
         document: the index in force once this is done; None where there is none.
         acknowledgement: which routers have it; None where there is none.
+        starting: routers that it does not name yet.
         keys: what happens to the keys; None where they were not looked at.
         affinity: what the gate says; None where routing is off.
         conditions: TableFresh and AffinityEnabled.
@@ -57,6 +59,7 @@ class TableDecision:
     withdraw: bool = False
     document: Document | None = None
     acknowledgement: Acknowledgement | None = None
+    starting: tuple[str, ...] = ()
     keys: KeyDecision | None = None
     affinity: AffinityDecision | None = None
     conditions: tuple[ConditionValue, ...] = ()
@@ -69,6 +72,7 @@ def next_table(
     draining: Collection[str],
     before: Published,
     *,
+    unlisted: Collection[str] = (),
     recent: KeyDecision | None = None,
 ) -> TableDecision:
     """The next index.
@@ -78,6 +82,7 @@ def next_table(
         planned: the plan in force, assessed on today's problem; None before one was accepted.
         draining: slots that a rollout empties.
         before: what the cluster has; an index object without content where nothing was published yet.
+        unlisted: uids of pods that a rollout ends before they could serve.
         recent: what was decided and written for the keys within this table interval; it stands unless one of their
             slots changed. None plans the keys anew.
 
@@ -87,7 +92,7 @@ def next_table(
     if snapshot.fleet.spec.routing.mode is RoutingMode.OFF:
         return TableDecision(withdraw=True, conditions=routing_off())
     in_force = planned if snapshot.fleet.spec.routing.mode is RoutingMode.PLAN else None
-    return _Round(snapshot, in_force, before).decided(draining, recent)
+    return _Round(snapshot, in_force, before).decided(draining, unlisted, recent)
 
 
 class _Round:
@@ -100,12 +105,14 @@ class _Round:
         self.fingerprint = common_fingerprint(self.routers, known) or weak_fingerprint(snapshot.fleet)
         self.version = TableVersion(before.epoch, next_generation(before, self.routers))
 
-    def decided(self, draining: Collection[str], recent: KeyDecision | None) -> TableDecision:
+    def decided(
+        self, draining: Collection[str], unlisted: Collection[str], recent: KeyDecision | None
+    ) -> TableDecision:
         """All steps in order."""
         # 1 Destinations: which pod is which slot.
         pods = engine_pods(self.snapshot.cluster.pods, self.snapshot.fleet)
         groups = planned_groups(self.planned.plan) if self.planned else {}
-        slots = next_slots(self.before.slots, pods, groups, draining, self._named_slots())
+        slots = next_slots(self.before.slots, pods, groups, draining, self._named_slots(), unlisted)
         # 2 Whether keys have a fixed home at all.
         affinity = decide_affinity(self.snapshot, self.planned, self.before.affinity)
         # 3 Which keys: install, hold or none.
@@ -118,10 +125,12 @@ class _Round:
         # 5 Who has it.
         generation = publication.generation if publication else self.before.generation
         known = acknowledgement(self.routers, (self.before.epoch, generation))
+        document = publication.document if publication else self.before.document
         return TableDecision(
             publication=publication,
-            document=publication.document if publication else self.before.document,
+            document=document,
             acknowledgement=known,
+            starting=starting(self.routers, document["routers"] if document else ()),
             keys=keys,
             affinity=affinity,
             conditions=(

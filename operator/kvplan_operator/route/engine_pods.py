@@ -58,13 +58,13 @@ class EnginePod:
 
 def engine_pods(pods: Iterable[Object], fleet: ServingFleet) -> tuple[EnginePod, ...]:
     """Every running or starting group of the fleet, oldest first."""
-    found = (_engine_pod(pod, configuration_of(pod, fleet)) for pod in pods if not is_terminal(pod))
+    found = (_engine_pod(pod, configuration_of(pod, fleet)) for pod in pods)
     return tuple(sorted((pod for pod in found if pod is not None), key=lambda pod: pod.order))
 
 
 def _engine_pod(pod: Object, configuration: str | None) -> EnginePod | None:
     metadata = part(pod, "metadata")
-    if configuration is None or not metadata.get("uid"):
+    if configuration is None or is_terminal(pod) or not metadata.get("uid"):
         return None
     if labels_of(pod).get(WORKER_INDEX_LABEL, "0") != "0":
         return None

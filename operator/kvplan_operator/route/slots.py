@@ -1,8 +1,8 @@
 """Which pod is which slot: stable names for destinations whose pods come and go (09-contracts "Identities").
 
-Inputs: the slots of the index in force, the fleet's pods, the plan's groups, the slots being drained. Output: the
-next slots. The index is all the memory there is: a pod keeps the slot that the index gives it, and a new pod takes
-the lowest free number of its configuration. Pure.
+Inputs: the slots of the index in force, the fleet's pods, the plan's groups, the slots being drained and the pods that
+go before they could serve. Output: the next slots. The index is all the memory there is: a pod keeps the slot that the
+index gives it, and a new pod takes the lowest free number of its configuration. Pure.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -106,6 +106,7 @@ def next_slots(
     planned: Mapping[str, PlannedGroups],
     draining: Collection[str] = (),
     named: Collection[str] = (),
+    unlisted: Collection[str] = (),
 ) -> tuple[PublishedSlot, ...]:
     """The slots of the next index, by configuration and number.
 
@@ -115,8 +116,9 @@ def next_slots(
         planned: the plan's groups by configuration; none without a plan.
         draining: slots that a rollout empties.
         named: slots that the keys in force name; they stay listed, so that every home can be looked up.
+        unlisted: uids of pods that get no slot; one that has a slot keeps it.
     """
-    holders = _assigned(before, pods, planned)
+    holders = _assigned(before, pods, planned, unlisted)
     known = {slot.name: slot for slot in before}
     names = {_name(k, n): k for k, groups in planned.items() for n in range(groups.replicas)}
     names |= {name: slot.configuration for name, slot in known.items() if name in named}
@@ -129,7 +131,10 @@ def next_slots(
 
 
 def _assigned(
-    before: Sequence[PublishedSlot], pods: Sequence[EnginePod], planned: Mapping[str, PlannedGroups]
+    before: Sequence[PublishedSlot],
+    pods: Sequence[EnginePod],
+    planned: Mapping[str, PlannedGroups],
+    unlisted: Collection[str],
 ) -> dict[str, EnginePod]:
     """Pod by slot name: kept places first, then the new pods, oldest first."""
     waiting = {pod.uid: pod for pod in pods}
@@ -139,7 +144,7 @@ def _assigned(
             holders[slot.name] = waiting.pop(slot.pod_uid)
     for pod in waiting.values():
         # A pod on its way out that has no place needs none; its replacement may have taken it.
-        if not pod.terminating:
+        if not pod.terminating and pod.uid not in unlisted:
             groups = planned.get(pod.configuration)
             holders[_free_name(pod.configuration, holders, groups.replicas if groups else 0)] = pod
     return holders

@@ -1,7 +1,8 @@
 """Ready, Reconciling and Stalled of a fleet, per policy: what Flux, Argo CD and ``kubectl wait`` read.
 
-Input: a frozen ``Situation``. Output: three conditions. Ready means what 09-contracts says for the policy in force;
-Reconciling that a change moves; Stalled that only a person can go on, with the reason and the remedy. Pure.
+Input: a frozen ``Situation``. Output: three conditions. Ready means what 09-contracts says for the policy in force, and
+never that while the plan in force is half applied, whoever holds it; Reconciling that a change moves; Stalled that only
+a person can go on, with the reason and the remedy. Pure.
 """
 
 from dataclasses import dataclass
@@ -61,7 +62,10 @@ def readiness(at: Situation) -> tuple[Said, Said, Said]:
 
 
 def _suspended(at: Situation) -> Said:
-    """As it was: suspending makes nothing ready and nothing unready."""
+    """As it was: suspending makes nothing ready, and nothing unready while what runs is what was planned."""
+    unfinished = _unfinished(at)
+    if unfinished is not None:
+        return flag(READY, False, ConditionReason.SUSPENDED, unfinished.message)
     message = "spec.suspend is true: Ready is as it was then"
     return Said(READY, at.before or ConditionStatus.FALSE, ConditionReason.SUSPENDED, message)
 
@@ -69,13 +73,32 @@ def _suspended(at: Situation) -> Said:
 def _ready(at: Situation) -> Said:
     if at.choice.stalled:
         return flag(READY, False, at.choice.reason, at.choice.message)
+    if at.choice.standing is Standing.ACCEPTED and at.refusal is not None:
+        return flag(READY, False, at.refusal.reason, at.refusal.message)
+    unfinished = _unfinished(at)
+    if unfinished is not None:
+        return unfinished
     if at.mode is PolicyMode.DRY_RUN:
         return _proposed(at, honest=at.no_plan)
     if at.choice.reason is ConditionReason.AWAITING_APPROVAL:
         return _proposed(at, honest=None)
-    if at.choice.standing is Standing.ACCEPTED and at.refusal is not None:
-        return flag(READY, False, at.refusal.reason, at.refusal.message)
     return _applied(at)
+
+
+def _unfinished(at: Situation) -> Said | None:
+    """How far the plan in force is applied, and who holds it; None where it is, or there is none."""
+    if at.progress is None or (at.progress.complete and at.progress.refusal is None):
+        return None
+    if at.progress.refusal is not None:
+        return flag(READY, False, at.progress.refusal.reason, at.progress.refusal.message)
+    holding = _holding(at)
+    held = "" if holding is None else f"; held: {holding.message}"
+    return flag(READY, False, ConditionReason.ROLLING_OUT, f"{at.progress.sentence}{held}")
+
+
+def _holding(at: Situation) -> Refusal | None:
+    """The gate's refusal of the plan in force; one of a plan that would replace it holds nothing."""
+    return at.refusal if at.choice.standing is Standing.IN_FORCE else None
 
 
 def _proposed(at: Situation, honest: Said | None) -> Said:
@@ -96,13 +119,9 @@ def _no_plan(at: Situation) -> Said:
 
 
 def _applied(at: Situation) -> Said:
-    """The plan in force runs: groups, their readiness, and the routers' table."""
+    """The plan in force runs: its groups serve and the routers have the table."""
     if at.progress is None:
         return _no_plan(at)
-    if at.progress.refusal is not None:
-        return flag(READY, False, at.progress.refusal.reason, at.progress.refusal.message)
-    if not at.progress.complete:
-        return flag(READY, False, ConditionReason.ROLLING_OUT, at.progress.sentence)
     if not at.groups_ready:
         return flag(READY, False, ConditionReason.ROLLING_OUT, "some groups of the plan do not serve yet")
     if not at.acknowledged:
@@ -111,8 +130,7 @@ def _applied(at: Situation) -> Said:
 
 
 def _reconciling(at: Situation) -> Said:
-    held = at.refusal is not None and at.choice.standing is Standing.IN_FORCE
-    if at.progress is not None and not at.progress.complete and not held:
+    if at.progress is not None and not at.progress.complete and _holding(at) is None:
         return flag(RECONCILING, True, ConditionReason.ROLLING_OUT, at.progress.sentence)
     if at.solving and at.progress is None and not at.candidate:
         return flag(RECONCILING, True, ConditionReason.SOLVING, "a plan is being computed")
