@@ -19,7 +19,7 @@ KEY_HEADER = "x-tenant-id"
 TOKEN_BYTES = 4
 """Of the engine stand-in: a token is four letters."""
 PATIENCE = ClientTimeout(total=None, sock_connect=5.0, sock_read=60.0)
-_OK, _TOO_MANY = 200, 429
+_OK, _TOO_MANY, _NO_ANSWER = 200, 429, -1
 
 
 class End(StrEnum):
@@ -41,6 +41,7 @@ class Asked:
         output_tokens: tokens of the answer, exactly.
         key: whose prefix it is; empty for nobody's.
         stream: whether the answer comes in pieces.
+        text_tells: whether the answer's text tells how many tokens it has; a real tokenizer's does not.
     """
 
     request_class: str
@@ -48,6 +49,7 @@ class Asked:
     output_tokens: int
     key: str = ""
     stream: bool = False
+    text_tells: bool = True
 
     def body(self, model: str) -> bytes:
         """The JSON document."""
@@ -109,32 +111,35 @@ def judged(asked: Asked, status: int, body: bytes) -> tuple[End, str]:
         return End.SHED, body[:200].decode(errors="replace")
     if status != _OK:
         return End.FAILED, f"status {status}: {body[:200].decode(errors='replace')}"
-    tokens = _streamed_tokens(body) if asked.stream else _whole_tokens(body)
+    stated, in_text = _streamed_tokens(body) if asked.stream else _whole_tokens(body)
+    tokens = stated if stated == in_text or not asked.text_tells else _NO_ANSWER
     if tokens == asked.output_tokens:
         return End.WHOLE, ""
     return End.TRUNCATED, f"{tokens} of {asked.output_tokens} tokens in {len(body)} bytes"
 
 
-def _whole_tokens(body: bytes) -> int:
-    """Tokens of an answer in one piece; -1 for a piece of an answer."""
+def _whole_tokens(body: bytes) -> tuple[int, float]:
+    """Tokens of an answer in one piece, as the engine states them and as its text has them."""
     try:
         document = json.loads(body)
         text: str = document["choices"][0]["text"]
-        stated = int(document["usage"]["completion_tokens"])
+        return int(document["usage"]["completion_tokens"]), len(text.encode()) / TOKEN_BYTES
     except (ValueError, LookupError, TypeError):
-        return -1
-    return stated if len(text.encode()) == stated * TOKEN_BYTES else -1
+        return _NO_ANSWER, _NO_ANSWER
 
 
-def _streamed_tokens(body: bytes) -> int:
-    """Tokens of a stream; -1 for one without its end, or whose own count differs."""
+def _streamed_tokens(body: bytes) -> tuple[int, float]:
+    """The same of a stream, whose text comes a token at a time; a stream without its end has neither."""
     events = body.split(b"\n\n")
     if events[-2:] != [b"data: [DONE]", b""]:
-        return -1
-    chunks: list[dict[str, Any]] = [json.loads(event.removeprefix(b"data: ")) for event in events[:-2]]
-    tokens = sum(bool(chunk["choices"] and chunk["choices"][0]["text"]) for chunk in chunks)
-    stated = next((chunk["usage"]["completion_tokens"] for chunk in chunks if chunk.get("usage")), -1)
-    return tokens if tokens == stated else -1
+        return _NO_ANSWER, _NO_ANSWER
+    try:
+        chunks: list[dict[str, Any]] = [json.loads(event.removeprefix(b"data: ")) for event in events[:-2]]
+        tokens = sum(bool(chunk["choices"] and chunk["choices"][0]["text"]) for chunk in chunks)
+        stated = [int(chunk["usage"]["completion_tokens"]) for chunk in chunks if chunk.get("usage")]
+        return stated[-1], tokens  # every piece may carry the count so far
+    except (ValueError, LookupError, TypeError):
+        return _NO_ANSWER, _NO_ANSWER
 
 
 class _Watch:

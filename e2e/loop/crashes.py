@@ -1,17 +1,19 @@
-"""Kill the operator once after each kind of step, as its own log tells of them.
+"""Kill the operator once after each kind of step, in the moment in which the API server tells of it.
 
-Inputs: a world. Outputs: the kinds after which it was killed. A kind is the first word of what a rollout's step did
-(`drain`, `scale`, `create`, …) or waits for.
+Inputs: a fleet that is followed, kinds of step. Outputs: the kinds after which it was killed. Steps that were on their
+way when it died are nobody's occasion: another of that kind has to come. An operator that ends by itself, as one does
+that could not renew its Lease in time, is started again, as a kubelet would.
 """
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager, suppress
 
-from e2e.loop.world import World
+from e2e.loop.beside import beside
+from e2e.loop.fleet import Fleet
+from e2e.loop.steps import Kind
 
-_LOOK_SECONDS = 0.05
+_KUBELET_SECONDS = 1.0
 
 
 class Crashes:
@@ -19,42 +21,34 @@ class Crashes:
 
     Attributes:
         after: kinds of step after which it was killed, in order.
+        own: how often it ended by itself.
     """
 
-    def __init__(self, world: World) -> None:
-        self._world, self.after = world, list[str]()
-        self._read = world.operator.log.stat().st_size
+    def __init__(self, fleet: Fleet, kinds: Collection[Kind]) -> None:
+        self._fleet, self._wanted = fleet, set(kinds)
+        self.after, self.own = list[Kind](), 0
 
     async def run(self) -> None:
-        """Kill the operator after each new kind until cancelled."""
+        """Kill the operator after each kind until cancelled."""
+        operator = self._fleet.world.operator
         while True:
-            fresh = [kind for kind in self._kinds() if kind not in self.after]
+            seen = len(self._fleet.steps)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_KUBELET_SECONDS):
+                    await self._fleet.patience.event()
+            fresh = [step.kind for step in self._fleet.steps[seen:] if step.kind in self._wanted]
             if fresh:
+                self._wanted.discard(fresh[0])
                 self.after.append(fresh[0])
-                await asyncio.to_thread(self._world.restart_operator)
-            await asyncio.sleep(_LOOK_SECONDS)
-
-    def _kinds(self) -> Iterator[str]:
-        """Kinds of the steps that were logged since the last look."""
-        with self._world.operator.log.open("rb") as log:
-            log.seek(self._read)
-            lines = [line for line in log if line.endswith(b"\n")]
-        self._read += sum(map(len, lines))
-        for line in lines:
-            entry = json.loads(line) if line.startswith(b"{") else {}
-            if entry.get("decision") == "rollout" and entry.get("steps"):
-                yield from (part.split()[0] for part in entry["outcome"].split("; "))
+                await asyncio.to_thread(self._fleet.world.restart_operator)
+            elif not operator.running:
+                self.own += 1
+                await asyncio.to_thread(operator.start)
 
 
 @asynccontextmanager
-async def crashing(world: World) -> AsyncIterator[Crashes]:
+async def crashing(fleet: Fleet, kinds: Collection[Kind]) -> AsyncIterator[Crashes]:
     """Crashes while the block runs."""
-    crashes = Crashes(world)
-    running = asyncio.create_task(crashes.run())
-    try:
+    crashes = Crashes(fleet, kinds)
+    async with beside(crashes.run()):
         yield crashes
-    finally:
-        running.cancel()
-        await asyncio.wait({running})
-        if not world.operator.running:
-            world.operator.start()

@@ -4,12 +4,12 @@ Inputs: a client of the API server. Outputs: URLs, round and round. It plays the
 not have; like kube-proxy it learns of a pod's end by a watch and a moment late.
 """
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
 
+from e2e.loop.beside import beside
 from e2e.loop.manifests import GATEWAY_PORT
 from kvplan_operator.kube.client import Client
 from kvplan_operator.kube.reflector import Reflector
@@ -45,13 +45,9 @@ class Gateways:
 async def following(client: Client, namespace: str) -> AsyncIterator[Gateways]:
     """The gateways of a namespace, kept up to date."""
     pods: Reflector[Any] = Reflector(client, PODS, namespace=namespace, labels=ROUTERS)
-    running = asyncio.create_task(pods.run())
-    try:
+    async with beside(pods.run()):
         await pods.synced.wait()
         yield Gateways(pods)
-    finally:
-        running.cancel()
-        await asyncio.wait({running})
 
 
 def _serves(pod: Any) -> bool:

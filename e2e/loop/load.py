@@ -18,12 +18,15 @@ from typing import Self
 from aiohttp import ClientSession, TCPConnector
 
 from e2e.loop.asking import Asked, End, Ended, ask
+from e2e.loop.patience import Patience
 from e2e.loop.shapes import Shape
 
 Mix = Mapping[str, float]
 """Requests per second by class."""
 _KEPT = 20
 """Bad ends that are kept to be shown."""
+_SILENCE_SECONDS = 60.0
+"""Without any end, after which nothing more is expected."""
 
 
 @dataclass
@@ -71,6 +74,7 @@ class Load:
     ) -> None:
         self._gateway, self._shapes, self._model, self._rng = gateway, shapes, model, Random(seed)  # noqa: S311
         self.mix, self.tally, self.open = mix, Tally(), set[asyncio.Task[None]]()
+        self._ends = Patience(_SILENCE_SECONDS)
 
     @staticmethod
     def session() -> ClientSession:
@@ -102,9 +106,12 @@ class Load:
         self.tally = Tally()
 
     async def reach(self, total: int) -> None:
-        """Return when so many requests have ended."""
-        while self.tally.total < total:
-            await asyncio.sleep(0.05)
+        """Return when so many requests have ended.
+
+        Raises:
+            Stuck: none ends any more.
+        """
+        await self._ends.until(lambda: self.tally.total >= total, lambda: f"{self.tally.total} of {total} requests")
 
     async def _arrive(self) -> None:
         """Each arrival is due at a time of its own, so that a late one delays no other."""
@@ -125,8 +132,8 @@ class Load:
 
     async def _ask(self, asked: Asked) -> None:
         try:
-            gateway = self._gateway()
+            ended = await ask(self._session, self._gateway(), asked, self._model)
         except LookupError as error:
-            self.tally.add(Ended(asked, End.FAILED, time.monotonic(), 0.0, detail=str(error)))
-            return
-        self.tally.add(await ask(self._session, gateway, asked, self._model))
+            ended = Ended(asked, End.FAILED, time.monotonic(), 0.0, detail=str(error))
+        self.tally.add(ended)
+        self._ends.step()

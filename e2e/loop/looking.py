@@ -42,10 +42,20 @@ def routers(world: World) -> list[Any]:
     return [json.loads(_get(_address(pod), ADMIN_PORT, "/state")) for pod in world.get("pods", ROUTERS)["items"]]
 
 
+def router_pages(world: World) -> list[str]:
+    """The metrics page of each router."""
+    return [_get(_address(pod), ADMIN_PORT, "/metrics") for pod in world.get("pods", ROUTERS)["items"]]
+
+
+def engine_pages(world: World) -> dict[str, str]:
+    """The metrics page of each engine, by its address."""
+    addresses = [_address(pod) for pod in world.get("pods", ENGINES)["items"]]
+    return {one: _get(one, 8000, "/metrics") for one in addresses}
+
+
 def finished(world: World) -> dict[str, float]:
     """Requests that each engine has finished, by its address."""
-    addresses = [_address(pod) for pod in world.get("pods", ENGINES)["items"]]
-    return {one: sum(map(float, _FINISHED.findall(_get(one, 8000, "/metrics")))) for one in addresses}
+    return {one: sum(map(float, _FINISHED.findall(page))) for one, page in engine_pages(world).items()}
 
 
 def homes(world: World, request_class: str, key: str) -> list[str]:

@@ -52,9 +52,9 @@ def router(replicas: int) -> Iterator[Manifest]:
     yield _object("Secret", "kvplan-hash-secret", data={"hash-secret": secret})
 
 
-def sample(name: str) -> list[Manifest]:
+def sample(name: str, directory: Path = SAMPLES) -> list[Manifest]:
     """The documents of one file of `samples/`."""
-    return _documents(SAMPLES / f"{name}.yaml")
+    return _documents(directory / f"{name}.yaml")
 
 
 def _documents(file: Path) -> list[Manifest]:

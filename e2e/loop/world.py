@@ -1,14 +1,14 @@
 """Everything at once: a control plane, nodes that run pods, Prometheus, the operator, routers with their Envoys.
 
-Inputs: how many nodes and routers. Outputs: an empty namespace `serving` in which a fleet can be applied, and a grip
+Inputs: nodes, how many routers. Outputs: an empty namespace `serving` in which a fleet can be applied, and a grip
 on every part. Routers, Envoys and engines are pods; the operator is a process of its own with the shipped rights and
 nothing more, so that a test can kill it between any two steps. Everything ends with the world.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from e2e.agent import process_nodes
@@ -22,6 +22,7 @@ from e2e.loop import manifests
 
 NAMESPACE = "serving"
 PLACE = f"--namespace={NAMESPACE}"
+NODES = tuple(ProcessNode(node, back_off_scale=0.02) for node in sample_nodes())
 Progress = Callable[[str], None]
 
 
@@ -38,8 +39,22 @@ class World:
         operator: its process.
     """
 
-    def __init__(self, nodes: int = 3, routers: int = 2, tell: Progress = silent) -> None:
-        self._nodes, self._routers, self._tell = nodes, routers, tell
+    def __init__(
+        self,
+        nodes: Sequence[ProcessNode] = NODES,
+        routers: int = 2,
+        tell: Progress = silent,
+        settings: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Prepare; everything starts with the block.
+
+        Args:
+            nodes: that run pods.
+            routers: replicas.
+            tell: of the progress.
+            settings: of the operator, as its variables name them without `KVPLAN_`.
+        """
+        self._nodes, self._routers, self._tell, self._settings = nodes, routers, tell, settings
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -81,9 +96,9 @@ class World:
         cluster = self.cluster
         cluster.install_crds()
         cluster.kubectl.apply(manifests.namespace(NAMESPACE), *manifests.operator_rights(cluster.kubectl))
-        self._tell(f"{self._nodes} nodes of eight GPUs")
-        for node in sample_nodes(self._nodes):
-            process_nodes.start(cluster, ProcessNode(node, back_off_scale=0.02))
+        self._tell(f"{sum(each.node.gpus for each in self._nodes)} GPUs on {len(self._nodes)} nodes")
+        for node in self._nodes:
+            process_nodes.start(cluster, node)
         self._tell("Prometheus")
         self.prometheus = cluster.start_prometheus()
         self._tell("operator")
@@ -103,5 +118,6 @@ class World:
             "KVPLAN_LEASE_NAMESPACE": manifests.OPERATOR_NAMESPACE,
             "KVPLAN_PROMETHEUS_URL": self.prometheus,
             "KVPLAN_TICKS_STALENESS_SECONDS": "5",  # a demonstration has minutes, not hours
+            **{f"KVPLAN_{name}": value for name, value in self._settings.items()},
         }
         return Command("operator", [sys.executable, "-m", "kvplan_operator.main"], environment)
