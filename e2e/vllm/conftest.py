@@ -13,7 +13,7 @@ from e2e.harness.readiness import answers, until
 from e2e.vllm import server, tiny_model_path
 from e2e.vllm.environment import vllm_python
 
-START_SECONDS = 240.0
+START_SECONDS = 600.0
 Serve = Callable[..., str]
 
 

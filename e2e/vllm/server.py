@@ -22,9 +22,10 @@ ENVIRONMENT: Mapping[str, str] = {
     "PYTHONDONTWRITEBYTECODE": "",  # it compiles nothing twice only if it may write what it compiled
     "PYTHONPATH": str(REPOSITORY / "router"),  # where kvplan_vllm lies
 }
+FREE_MEMORY = "--gpu-memory-utilization=0.1"
+"""On a CPU: the share of the machine's memory that must be free at the start."""
 FLAGS = (
-    "--load-format=dummy", "--enforce-eager", "--dtype=bfloat16", "--served-model-name=tiny",
-    "--gpu-memory-utilization=0.1",  # on a CPU: the share of memory that must be free at the start
+    "--load-format=dummy", "--enforce-eager", "--dtype=bfloat16", "--served-model-name=tiny", FREE_MEMORY,
     "--block-size=32",
 )  # fmt: skip
 

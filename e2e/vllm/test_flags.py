@@ -1,21 +1,13 @@
 """Every flag that a plan gives an engine is one that the real engine takes."""
 
-import json
-import subprocess
 from pathlib import Path
 
 import yaml
 
 from e2e.harness.paths import REPOSITORY
+from e2e.vllm.parsing import refusals
 
 PLAN = REPOSITORY / "tests" / "golden" / "plan" / "sample.yaml"
-PROGRAM = Path(__file__).with_name("parse_flags.py")
-
-
-def refusals(python: Path, lists: list[list[str]]) -> list[str | None]:
-    done = subprocess.run([python, PROGRAM], input=json.dumps(lists), capture_output=True, text=True, check=True)
-    words: list[str | None] = json.loads(done.stdout.splitlines()[-1])
-    return words
 
 
 def planned_arguments() -> list[list[str]]:

@@ -1,10 +1,8 @@
 """The scheduler plugin on the real engine: what is reserved per request is not preempted."""
 
 from e2e.vllm.conftest import Serve
-from e2e.vllm.workload import PROMPT_TOKENS, drawn_lengths, served
+from e2e.vllm.workload import POOL, PROMPT_TOKENS, drawn_lengths, served
 
-POOL = ("--num-gpu-blocks-override=32", "--max-model-len=512", "--max-num-seqs=8", "--shutdown-timeout=15")
-"""992 usable tokens for eight sequences of up to 462: a cache that must preempt if nobody reserves."""
 PLUGIN = "--scheduler-cls=kvplan_vllm.scheduler.ReservingScheduler"
 
 
