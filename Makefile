@@ -33,6 +33,7 @@ check: setup ## Lint, types, import layers, generated files unchanged
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m kvplan_cli.crds --check crds
 	@$(BIN)/python -m kvplan_cli.condition_table --check docs/conditions.md
+	@$(BIN)/python -m kvplan_cli.reference --check docs/reference
 	@$(BIN)/python tools/chart.py --check
 
 test: setup ## All tests (the slow ones too)
@@ -44,9 +45,10 @@ test-fast: setup ## Tests without the slow ones
 bench: setup ## Benchmarks; rewrites docs/benchmarks.md
 	@$(BIN)/python -m tests.bench.run --write docs/benchmarks.md
 
-crds: setup ## Regenerate crds/*.yaml and docs/conditions.md from the API types
+crds: setup ## Regenerate crds/*.yaml, docs/conditions.md and docs/reference from the code
 	@$(BIN)/python -m kvplan_cli.crds crds
 	@$(BIN)/python -m kvplan_cli.condition_table docs/conditions.md
+	@$(BIN)/python -m kvplan_cli.reference docs/reference
 	@$(BIN)/python tools/chart.py
 
 lock: setup ## Lock what the images install, with hashes (requirements/)
