@@ -119,13 +119,21 @@ class Client:
         try:
             yield Watch(response)
         finally:
-            response.close()
+            _hang_up(response)
 
     async def _ask(self, method: str, path: str, body: Any, content: str, query: dict[str, str]) -> Reply:
         async with await self._transport.send(Request(method, method, path, query, body, content)) as response:
             text = await response.text()
         in_json = response.content_type == JSON
         return Reply(response.status, json.loads(text) if in_json else {"message": text}, dict(response.headers))
+
+
+def _hang_up(response: aiohttp.ClientResponse) -> None:
+    """Leave a watch at once: a farewell in TLS would outlive the test's loop, and its socket with it."""
+    transport = response.connection.transport if response.connection is not None else None
+    if transport is not None:
+        transport.abort()
+    response.close()
 
 
 @dataclass(frozen=True)

@@ -57,13 +57,17 @@ async def test_the_server_ends_a_watch_in_time(client: Client, place: str, name:
 
 
 async def test_two_seconds_before_its_end_a_watch_is_told_where_to_go_on(client: Client, place: str, name: str) -> None:
-    version = (await client.create(fleets(place), fleet(name))).body["metadata"]["resourceVersion"]
-    query = {"resourceVersion": version, "timeoutSeconds": "8", "allowWatchBookmarks": "true"}
+    own = {"labelSelector": f"pool={name}"}
+    mine = fleet(name)
+    mine["metadata"]["labels"] = {"pool": name}
+    version = (await client.create(fleets(place), mine)).body["metadata"]["resourceVersion"]
+    query = {"resourceVersion": version, "timeoutSeconds": "8", "allowWatchBookmarks": "true", **own}
     async with client.watch(fleets(place), **query) as watch:
+        passed_by = (await client.create(fleets(place), fleet(f"{name}-other"))).body["metadata"]["resourceVersion"]
         bookmark = await watch.next() or pytest.fail("the watch ended without a bookmark")
     assert (bookmark.type, set(bookmark.object["metadata"]) & {"name", "uid"}) == ("BOOKMARK", set())
-    assert bookmark.version >= int(version)
-    async with client.watch(fleets(place), resourceVersion=str(bookmark.version)) as watch:
+    assert bookmark.version >= int(passed_by)
+    async with client.watch(fleets(place), resourceVersion=str(bookmark.version), **own) as watch:
         await client.delete(f"{fleets(place)}/{name}")
         event = await watch.next() or pytest.fail("the watch ended")
     assert (event.type, event.name) == ("DELETED", name)

@@ -117,7 +117,8 @@ def test_a_build_that_fails_says_which(hello: Recipe) -> None:
 
 def test_an_unknown_component_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
     assert build.main(["etdc"]) == 2
-    assert capsys.readouterr().err == "unknown component etdc: choose from etcd, kwok, kubernetes, prometheus\n"
+    known = "etcd, kwok, kubernetes, prometheus, source-controller, kustomize-controller, helm"
+    assert capsys.readouterr().err == f"unknown component etdc: choose from {known}\n"
 
 
 def test_kubebuilder_assets_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
