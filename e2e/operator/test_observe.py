@@ -21,6 +21,7 @@ from e2e.harness.simulated_nodes import NODE_KIND_LABEL, SimulatedNode
 from e2e.tests.support import eventually
 from kvplan_operator.api.fleet import ServingFleet
 from kvplan_operator.api.request_class import RequestClass
+from kvplan_operator.model.class_measurement import IDLE_SECONDS
 from kvplan_operator.model.freshness import metrics_verdict
 from kvplan_operator.model.observed import planning_inputs
 from kvplan_operator.model.snapshot import ClusterView, Measured, Quality, Snapshot
@@ -212,6 +213,12 @@ class Look:
         return Snapshot(time.time(), self.fleet, "1", chat, (), self.view(), self.measured)
 
 
+def scraped_classes(url: str) -> set[str]:
+    """Classes whose counter Prometheus has."""
+    with urllib.request.urlopen(f"{url}/api/v1/query?query=kvplan_router_requests_total", timeout=10) as answer:  # noqa: S310 - loopback
+        return {series["metric"]["class"] for series in json.load(answer)["data"]["result"]}
+
+
 def counted(look: Look) -> bool:
     """Whether the whole traffic has been scraped."""
     measured = look.once()
@@ -231,11 +238,13 @@ def test_a_fleet_is_measured_and_can_be_planned_from_what_was_measured(cluster: 
         cluster.kubectl("rollout", "status", "deployment/demo-tp1", here, "--timeout=60s")
         look = Look(cluster, namespace, url)
         idle = "both are scraped, at rest"
-        eventually(lambda: look.once().classes["own"].quality is Quality.VALUE, idle)
+        eventually(lambda: scraped_classes(url) == {"chat", "own"}, idle)
         eventually(lambda: (rate := look.once().engine_finish_rate) is not None and rate.value == 0.0, idle)
         (engine,) = cluster.kubectl.get("pods", here, "--selector=app=demo")["items"]
         send_traffic(engine["status"]["podIP"], metrics)
         eventually(lambda: counted(look), "the traffic is measured")
+        idle = "a class that nobody asks for counts as idle"
+        eventually(lambda: look.once().classes["own"].quality is Quality.VALUE, idle, IDLE_SECONDS + 30)
     measured = look.measured
     chat, group = measured.classes["chat"].value, measured.configurations["tp1"].value
     assert chat is not None
