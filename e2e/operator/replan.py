@@ -10,7 +10,6 @@ those of the machine.
 import argparse
 import asyncio
 import os
-import re
 import statistics
 import time
 from collections.abc import Awaitable, Iterator, Sequence
@@ -23,6 +22,7 @@ from e2e.harness.cluster import Cluster
 from e2e.harness.simulated_nodes import sample_nodes
 from e2e.operator.operator_process import LONG_LEASE, SAMPLE, Operator
 from e2e.operator.scale import table
+from e2e.vllm.pages import total
 from kvplan_operator.kube.client import Client
 from kvplan_operator.kube.reflector import Key, Reflector
 from kvplan_operator.kube.resources import REQUEST_CLASSES, ROUTING_PLANS
@@ -124,11 +124,7 @@ async def measure(operator: Operator, replans: int, pause: float) -> Replans:
 
 def mean_solve(metrics: str) -> float:
     """Mean seconds of the solves that the operator's metrics tell of."""
-    total, count = (
-        float(re.findall(rf"^kvplan_operator_solve_seconds_{part} (\S+)$", metrics, re.MULTILINE)[0])
-        for part in ("sum", "count")
-    )
-    return total / count
+    return total(metrics, "kvplan_operator_solve_seconds_sum") / total(metrics, "kvplan_operator_solve_seconds_count")
 
 
 def main() -> None:

@@ -31,11 +31,16 @@ GATEWAYS: dict[str, dict[str, str]] = {
 }  # fmt: skip
 
 
+def manager(document: dict[str, Any]) -> dict[str, Any]:
+    """The HTTP connection manager in a bootstrap: routes and filters."""
+    listener = document["static_resources"]["listeners"][0]
+    config: dict[str, Any] = listener["filter_chains"][0]["filters"][0]["typed_config"]
+    return config
+
+
 def ext_proc(document: dict[str, Any]) -> dict[str, Any]:
     """The filter's configuration in a bootstrap."""
-    listener = document["static_resources"]["listeners"][0]
-    manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
-    config: dict[str, Any] = manager["http_filters"][0]["typed_config"]
+    config: dict[str, Any] = manager(document)["http_filters"][0]["typed_config"]
     return config
 
 

@@ -9,6 +9,7 @@ import yaml
 from typer.testing import CliRunner
 
 from e2e.harness.pki import Authority
+from e2e.router.filters import manager
 from e2e.router.parts import ENVOY
 from kvplan_cli.app import app
 from kvplan_router.envoy.bootstrap import bootstrap
@@ -68,8 +69,7 @@ def patched(endpoints: str) -> tuple[dict[str, Any], dict[str, Any], list[dict[s
     document = bootstrap(EnvoyOptions(endpoints_file=endpoints))
     clusters = document["static_resources"]["clusters"]
     engines = next(cluster for cluster in clusters if cluster["name"] == ENGINES)
-    manager = document["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
-    return document, engines, manager["http_filters"]
+    return document, engines, manager(document)["http_filters"]
 
 
 def test_envoy_takes_what_istio_puts_into_it(endpoints: str, tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from aiohttp import ClientSession, ClientTimeout, TCPConnector
 from e2e.router.bed import Bed
 from e2e.router.parts import Layout
 from e2e.router.tables import ClassPolicy, WrittenTable
+from e2e.vllm.pages import total
 from kvplan_solver.budget import ceil_to_block
-from tests.bench.engine_page import total
 from tests.bench.report import Row, table
 
 BLOCK_TOKENS, BLOCKS = 16, 512

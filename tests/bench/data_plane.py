@@ -21,6 +21,7 @@ from e2e.harness.ports import PortLease
 from e2e.harness.process import Command, Process
 from e2e.harness.readiness import answers, until
 from e2e.router import parts
+from e2e.router.filters import manager
 from e2e.router.parts import ENVOY, HOST, Layout, RouterPorts
 from e2e.router.tables import SECRET, WrittenTable
 from kvplan_router.envoy.filters import API
@@ -41,8 +42,7 @@ def as_it_is(_: dict[str, Any]) -> None:
 
 def ask_nobody(document: dict[str, Any]) -> None:
     """Plain Envoy: the same without the filter."""
-    listener = document["static_resources"]["listeners"][0]
-    listener["filter_chains"][0]["filters"][0]["typed_config"]["http_filters"].pop(0)
+    manager(document)["http_filters"].pop(0)
     document["static_resources"]["clusters"].pop(1)
 
 

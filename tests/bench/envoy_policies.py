@@ -2,31 +2,26 @@
 
 from typing import Any
 
-from kvplan_router.envoy.filters import API
+from e2e.router.filters import manager
+from kvplan_router.envoy.filters import load_balancing_policy
 
 
 def in_turn(document: dict[str, Any]) -> None:
     """Round robin; the router is not asked."""
     _ask_nobody(document)
-    _engines(document)["load_balancing_policy"] = _policy("round_robin", "round_robin.v3.RoundRobin")
+    _engines(document)["load_balancing_policy"] = _only("round_robin", "round_robin.v3.RoundRobin")
 
 
 def by_hash(document: dict[str, Any], header: str) -> None:
     """A ring of hashes of one header's value; the router is not asked."""
     _ask_nobody(document)
-    _engines(document)["load_balancing_policy"] = _policy("ring_hash", "ring_hash.v3.RingHash")
-    route = _manager(document)["route_config"]["virtual_hosts"][0]["routes"][0]["route"]
+    _engines(document)["load_balancing_policy"] = _only("ring_hash", "ring_hash.v3.RingHash")
+    route = manager(document)["route_config"]["virtual_hosts"][0]["routes"][0]["route"]
     route["hash_policy"] = [{"header": {"header_name": header}}]
 
 
 def _ask_nobody(document: dict[str, Any]) -> None:
-    _manager(document)["http_filters"].pop(0)
-
-
-def _manager(document: dict[str, Any]) -> dict[str, Any]:
-    chain = document["static_resources"]["listeners"][0]["filter_chains"][0]
-    manager: dict[str, Any] = chain["filters"][0]["typed_config"]
-    return manager
+    manager(document)["http_filters"].pop(0)
 
 
 def _engines(document: dict[str, Any]) -> dict[str, Any]:
@@ -34,7 +29,5 @@ def _engines(document: dict[str, Any]) -> dict[str, Any]:
     return engines
 
 
-def _policy(name: str, kind: str) -> dict[str, Any]:
-    typed = {"@type": f"{API}extensions.load_balancing_policies.{kind}"}
-    named = {"name": f"envoy.load_balancing_policies.{name}", "typed_config": typed}
-    return {"policies": [{"typed_extension_config": named}]}
+def _only(name: str, kind: str) -> dict[str, Any]:
+    return {"policies": [load_balancing_policy(name, kind)]}

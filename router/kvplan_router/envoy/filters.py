@@ -65,7 +65,7 @@ def override_host_policy() -> Document:
     """The destinations in order, then the least loaded of all: an unplanned answer beats none."""
     return {
         "policies": [
-            _policy(
+            load_balancing_policy(
                 "override_host",
                 "override_host.v3.OverrideHost",
                 override_host_sources=[
@@ -73,13 +73,14 @@ def override_host_policy() -> Document:
                     {"header": DESTINATION},
                 ],
                 selected_host_key={"key": LB_NAMESPACE, "path": [{"key": SERVED}]},
-                fallback_policy={"policies": [_policy("least_request", "least_request.v3.LeastRequest")]},
+                fallback_policy={"policies": [load_balancing_policy("least_request", "least_request.v3.LeastRequest")]},
             )
         ]
     }
 
 
-def _policy(name: str, kind: str, **fields: Any) -> Document:
+def load_balancing_policy(name: str, kind: str, **fields: Any) -> Document:
+    """One of Envoy's policies; ``kind`` is its type below the policies' package."""
     typed = {"@type": f"{API}extensions.load_balancing_policies.{kind}", **fields}
     return {"typed_extension_config": {"name": f"envoy.load_balancing_policies.{name}", "typed_config": typed}}
 
