@@ -19,10 +19,10 @@ from typing import Any
 import yaml
 
 from e2e.harness.cluster import Cluster
+from e2e.harness.pages import total
 from e2e.harness.simulated_nodes import sample_nodes
 from e2e.operator.operator_process import LONG_LEASE, SAMPLE, Operator
 from e2e.operator.scale import table
-from e2e.vllm.pages import total
 from kvplan_operator.kube.client import Client
 from kvplan_operator.kube.reflector import Key, Reflector
 from kvplan_operator.kube.resources import REQUEST_CLASSES, ROUTING_PLANS

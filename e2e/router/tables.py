@@ -24,6 +24,7 @@ class ClassPolicy:
         match: as in the index; empty matches everything.
         key_rules: as in the index.
         reservation_tokens: R̃ on every configuration.
+        prompt_tokens: prompt that it has room for; 0: not told.
         queue: longest queue, and its deadline in milliseconds.
         shed: other or 429.
         configurations: it may use, with equal shares.
@@ -33,6 +34,7 @@ class ClassPolicy:
     match: Mapping[str, Any] = field(default_factory=dict)
     key_rules: Sequence[Mapping[str, Any]] = ({"kind": "header", "name": KEY_HEADER},)
     reservation_tokens: int = 100
+    prompt_tokens: int = 0
     queue: tuple[int, int] = (0, 0)
     shed: str = "other"
     configurations: Sequence[str] = ("tp1",)
@@ -122,6 +124,7 @@ def _class(policy: ClassPolicy) -> dict[str, Any]:
     return {
         "name": policy.name, "match": dict(policy.match), "keyRules": [dict(rule) for rule in policy.key_rules],
         "routes": routes, "admitMilli": 1000, "maxPromptTokens": 8192, "maxOutputTokens": 1024,
-        "cachedPrefixTokens": 0, "queue": {"maxLength": policy.queue[0], "deadlineMilliseconds": policy.queue[1]},
+        "reservedPromptTokens": policy.prompt_tokens, "cachedPrefixTokens": 0,
+        "queue": {"maxLength": policy.queue[0], "deadlineMilliseconds": policy.queue[1]},
         "shed": policy.shed,
     }  # fmt: skip

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from e2e.agent.process_nodes import ProcessNode
+from e2e.harness import pages
 from e2e.harness.simulated_nodes import SimulatedNode
 from e2e.loop import fleet as fleets
 from e2e.loop import looking, manifests
@@ -23,7 +24,7 @@ from e2e.loop.gateways import following
 from e2e.loop.load import Load
 from e2e.loop.steps import Kind
 from e2e.loop.world import NAMESPACE, World
-from e2e.vllm import image, pages
+from e2e.vllm import image
 from e2e.vllm.parsing import refusals
 from e2e.vllm.shapes import TinyShape
 from e2e.vllm.streams import always_open

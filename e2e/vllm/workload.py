@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from e2e.vllm import pages
+from e2e.harness import pages
 
 POOL = ("--num-gpu-blocks-override=32", "--max-model-len=512", "--max-num-seqs=8", "--shutdown-timeout=15")
 """A cache that must preempt if nobody reserves: eight sequences of up to 462 tokens have 992 between them."""

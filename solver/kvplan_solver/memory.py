@@ -44,6 +44,13 @@ def effective_tokens(instance: Instance, reservation: Floats, cached: Bools) -> 
     return np.asarray(held[:, None] - cached * prefix_tokens(instance)[:, None])
 
 
+def mean_held_tokens(instance: Instance, reservation: Floats, cached: Bools) -> Floats:
+    """What a request with its class's mean prompt takes from the ledger, tokens, shape (I, K) (docs/decisions/0009)."""
+    shorter = (max(0.0, c.input_tokens_p95 - c.input_tokens_mean) for c in instance.classes)
+    spared = np.array([float(floor_to_block(tokens, instance.block_tokens)) for tokens in shorter])
+    return np.asarray(effective_tokens(instance, reservation, cached) - spared[:, None])
+
+
 def memory_tokens(instance: Instance, in_flight: Floats, reservation: Floats, cached: Bools) -> Floats:
     """Left side of (6e) per group, tokens, length K."""
     held = (in_flight * effective_tokens(instance, reservation, cached)).sum(axis=0)

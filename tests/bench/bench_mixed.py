@@ -1,9 +1,10 @@
 """Reservations per class against one limit for all: preemptions of a mixed load on two engine stand-ins, through Envoy.
 
 Two classes, short and long, from a fixed number of clients that ask again as soon as they are answered. Both limits
-come from the same r, a quantile of each class: the flag is the number of requests that fit at the mean reservation of
-those in flight (06-vllm §2), the ledger gives out M by class. Three quantiles (10/11 is that of the default cost
-ratio) show what each limit trades: preemptions against tokens per step.
+come from the same r, a quantile of each class's answers: the flag is the number of requests that fit at the mean
+reservation of those in flight (06-vllm §2), the ledger gives out M by class and by the request's own prompt, told from
+its Content-Length (docs/decisions/0009). Quantiles from 25 % to that of the default cost ratio, 10/11, show what each
+limit trades: preemptions against tokens per step.
 """
 
 import asyncio
@@ -17,17 +18,17 @@ from random import Random
 
 from aiohttp import ClientSession, ClientTimeout, TCPConnector
 
+from e2e.harness.pages import total
 from e2e.router.bed import Bed
 from e2e.router.parts import Layout
 from e2e.router.tables import ClassPolicy, WrittenTable
-from e2e.vllm.pages import total
 from kvplan_solver.budget import ceil_to_block
 from tests.bench.report import Row, table
 
 BLOCK_TOKENS, BLOCKS = 16, 512
 CAPACITY = (BLOCKS - 1) * BLOCK_TOKENS
 """M: one block is never used."""
-FRACTILES = (0.5, 0.75, 10 / 11)
+FRACTILES = (0.25, 0.5, 0.75, 10 / 11)
 CLIENTS, REQUESTS = 48, 1_200
 CLASS_HEADER = "x-request-class"
 TIME_SCALE = 0.5
@@ -35,22 +36,48 @@ _WAITING = (10_000, 25_000)
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A class: its share of the requests, prompt tokens, and the lognormal of its answers."""
+class Lengths:
+    """A lognormal of tokens, cut off."""
 
-    name: str
-    share: float
-    prompt_tokens: int
     median: float
     sigma: float
     longest: int
 
-    def output_tokens(self, rng: Random) -> int:
-        """Length of one answer."""
+    def draw(self, rng: Random) -> int:
+        """One length."""
         return max(1, min(self.longest, round(self.median * rng.lognormvariate(0.0, self.sigma))))
 
+    def learned(self) -> list[int]:
+        """Lengths as a plan would have measured them, ascending."""
+        rng = Random(repr(self))
+        return sorted(self.draw(rng) for _ in range(5_000))
 
-KINDS = (Kind("chat", 0.75, 64, 60, 0.5, 300), Kind("report", 0.25, 256, 300, 0.9, 1_500))
+    def quantile(self, share: float) -> int:
+        """Of those."""
+        return self.learned()[int(share * 5_000)]
+
+    @property
+    def mean(self) -> float:
+        """Of those."""
+        return statistics.fmean(self.learned())
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A class: its share of the requests, its prompts and its answers."""
+
+    name: str
+    share: float
+    prompt: Lengths
+    output: Lengths
+
+
+KINDS = (
+    Kind("chat", 0.75, Lengths(100, 1.0, 1_000), Lengths(60, 0.5, 300)),
+    Kind("report", 0.25, Lengths(200, 0.7, 500), Lengths(300, 0.9, 1_500)),
+)
+LONG_PROMPT = 0.95
+"""Quantile of the prompts that a plan counts."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +85,7 @@ class Asked:
     """One request."""
 
     kind: Kind
+    prompt_tokens: int
     output_tokens: int
 
 
@@ -65,29 +93,22 @@ def drawn(seed: int) -> list[Asked]:
     """The same requests for every way."""
     rng = Random(seed)
     kinds = rng.choices(KINDS, [kind.share for kind in KINDS], k=REQUESTS)
-    return [Asked(kind, kind.output_tokens(rng)) for kind in kinds]
+    return [Asked(kind, kind.prompt.draw(rng), kind.output.draw(rng)) for kind in kinds]
 
 
 def reservations(fractile: float) -> dict[str, int]:
-    """r of each class, in whole blocks: prompt and the quantile of its answers."""
-    found = {}
-    for kind in KINDS:
-        lengths = sorted(_learned(kind))
-        tokens = kind.prompt_tokens + lengths[int(fractile * len(lengths))]
-        found[kind.name] = ceil_to_block(tokens, BLOCK_TOKENS)
-    return found
+    """R̃ of each class, in whole blocks: a long prompt and the quantile of its answers."""
+    return {
+        kind.name: ceil_to_block(kind.prompt.quantile(LONG_PROMPT) + kind.output.quantile(fractile), BLOCK_TOKENS)
+        for kind in KINDS
+    }
 
 
-def sequences_that_fit(held: dict[str, int]) -> int:
+def sequences_that_fit(fractile: float) -> int:
     """The flag: M over the mean reservation of the requests in flight, which stay as long as their answers are."""
-    weights = [kind.share * statistics.fmean(_learned(kind)) for kind in KINDS]
-    mean = sum(w * held[kind.name] for w, kind in zip(weights, KINDS, strict=True)) / sum(weights)
-    return int(CAPACITY / mean)
-
-
-def _learned(kind: Kind) -> list[int]:
-    rng = Random(kind.name)
-    return [kind.output_tokens(rng) for _ in range(5_000)]
+    weights = [kind.share * kind.output.mean for kind in KINDS]
+    held = [kind.prompt.mean + kind.output.quantile(fractile) for kind in KINDS]
+    return int(CAPACITY * sum(weights) / sum(w * tokens for w, tokens in zip(weights, held, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -103,9 +124,8 @@ def ways() -> Iterator[Way]:
     """Stock, then the flag alone and the ledger alone at each fractile."""
     yield Way("stock engine")
     for fractile in FRACTILES:
-        held = reservations(fractile)
-        active = sequences_that_fit(held)
-        told = ", ".join(f"{name} {tokens}" for name, tokens in held.items())
+        held, active = reservations(fractile), sequences_that_fit(fractile)
+        told = ", ".join(f"{name} ≤ {tokens}" for name, tokens in held.items())
         yield Way(f"{fractile:.0%}: max-num-active-seqs {active}", ("--max-num-active-seqs", str(active)))
         yield Way(f"{fractile:.0%}: ledger, {told}", reserved=held)
 
@@ -155,6 +175,7 @@ def _table(addresses: Sequence[str], way: Way) -> WrittenTable:
             match={"headers": [{"name": CLASS_HEADER, "exact": kind.name}]},
             key_rules=(),
             reservation_tokens=held[kind.name],
+            prompt_tokens=kind.prompt.quantile(LONG_PROMPT) if way.reserved else 0,
             queue=_WAITING,
         )
         for kind in KINDS
@@ -165,7 +186,7 @@ def _table(addresses: Sequence[str], way: Way) -> WrittenTable:
 async def _client(session: ClientSession, url: str, queue: Iterator[Asked], number: int, counted: Counted) -> None:
     rng = Random(number)
     for asked in queue:
-        prompt = f"{rng.getrandbits(16 * asked.kind.prompt_tokens):0{4 * asked.kind.prompt_tokens}x}"
+        prompt = f"{rng.getrandbits(16 * asked.prompt_tokens):0{4 * asked.prompt_tokens}x}"
         body = {"model": "tiny", "prompt": prompt, "max_tokens": asked.output_tokens, "ignore_eos": True}
         headers = {CLASS_HEADER: asked.kind.name, "content-type": "application/json"}
         began = time.monotonic()

@@ -43,7 +43,7 @@ def head(mode: str) -> dict[str, Any]:
         "epoch": 1_760_000_000,
         "generation": 7,
         "mode": mode,
-        **({"planDigest": "5f" * 32} if mode == "plan" else {}),
+        **({"planDigest": "5f" * 32, "blockTokens": 16} if mode == "plan" else {}),
         "hash": {"name": HASH_NAME, "fingerprint": fingerprint(SECRET)},
         "classes": [
             {
@@ -57,6 +57,7 @@ def head(mode: str) -> dict[str, Any]:
                 "tenant": "acme",
                 "routes": routes,
                 "admitMilli": 1000,
+                "reservedPromptTokens": 1536,
                 "maxPromptTokens": 8192,
                 "maxOutputTokens": 1024,
                 "cachedPrefixTokens": 512,

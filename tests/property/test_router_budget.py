@@ -14,8 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from kvplan_router.core.decide import Router
 from kvplan_router.core.in_flight import PeerReport
+from kvplan_router.core.prompt_sizes import ENOUGH
 from kvplan_router.core.settings import CoreSettings
-from kvplan_router.core.values import Pick, Ticket, Wait
+from kvplan_router.core.values import Pick, Ticket, Usage, Wait
 from tests.unit.router_world import SECRET, document, home, request, request_class, slot, table
 
 BUDGET = 1_000
@@ -56,7 +57,14 @@ class SharedBudget(RuleBasedStateMachine):
             generation=self.generation,
             routers=[{"identity": name, "shareMilli": share} for name, share in self.shares.items()],
             slots=[slot(name, budgetTokens=BUDGET) for name in SLOTS],
-            classes=[request_class(routes=routes, queue={"maxLength": 5, "deadlineMilliseconds": 3_000})],
+            classes=[
+                request_class(
+                    routes=routes,
+                    queue={"maxLength": 5, "deadlineMilliseconds": 3_000},
+                    reservedPromptTokens=80,
+                    cachedPrefixTokens=0,
+                )
+            ],
         )
         self.published = table(head, HOMES)
 
@@ -90,10 +98,21 @@ class SharedBudget(RuleBasedStateMachine):
 
     def arrive_at(self, name: str, tenant: str | None, times: int) -> None:
         for _ in range(times):
-            decision = self.routers[name].decide(request(tenant, now=self.now))
+            length = "" if tenant == "v" else "400"
+            decision = self.routers[name].decide(request(tenant, now=self.now, content_length=length))
             if isinstance(decision, Wait):
                 self.waiting[id(decision.ticket)] = name
             self.run_on(name, decision)
+
+    @rule(name=names, size=st.sampled_from([100, 400, 700]))
+    def learn_sizes(self, name: str, size: int) -> None:
+        """Enough answers of one size that its requests reserve less than planned."""
+        for _ in range(ENOUGH):
+            decision = self.routers[name].decide(request(None, now=self.now, content_length=str(size)))
+            if isinstance(decision, Pick):
+                self.routers[name].finish(decision.ticket, Usage(size // 10, 5))
+            elif isinstance(decision, Wait):
+                self.waiting[id(decision.ticket)] = name
 
     @rule()
     def flood(self) -> None:

@@ -81,6 +81,7 @@ EDITS: dict[str, tuple[Edit, str, object]] = {
     "blocks of one token": (lambda spec: spec.update(blockTokens=1), "spec.blockTokens", 16),
     "another fractile": (chat(fractileMilli=1), f"{CHAT}.fractileMilli", demo().plan.spec.classes[0].fractile_milli),
     "a longer cached prefix": (chat(cachedPrefixTokens=100_000), f"{CHAT}.cachedPrefixTokens", 64),
+    "more prompt in a reservation": (chat(reservedPromptTokens=1_100), f"{CHAT}.reservedPromptTokens", 1_000),
     "prompts of one token": (chat(maxPromptTokens=1), f"{CHAT}.maxPromptTokens", 2000),
     "outputs too short": (chat(maxOutputTokens=499), f"{CHAT}.maxOutputTokens", 500),
     "outputs too long": (chat(maxOutputTokens=1_000_000), f"{CHAT}.maxOutputTokens", 500),
@@ -101,6 +102,11 @@ def test_a_field_that_does_not_follow_is_named(edit: Edit, field: str, expected:
     verdict = verified(user_plan, demo().problem)
     assert not verdict.holds
     assert found[field].message in {broken.message for broken in verdict.violations}
+
+
+def test_a_plan_need_not_say_what_of_a_reservation_is_prompt() -> None:
+    silent = edited(lambda spec: spec["classes"][0].pop("reservedPromptTokens"))
+    assert verified(silent, demo().problem).holds
 
 
 def test_every_derived_field_of_the_api_has_a_row() -> None:

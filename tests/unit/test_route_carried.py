@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from kvplan_operator.model.snapshot import Snapshot
+from kvplan_operator.model.snapshot import EngineState, Snapshot
 from kvplan_operator.route.carried import can_be_carried, carried_table
 from kvplan_operator.route.cycle import TableDecision
 from tests.planning import demo, request_class
-from tests.routing import Shelf, a_fleet, engine, router_pod, running, snapshot, state
+from tests.routing import Shelf, a_fleet, engine, router_pod, running, said, snapshot, state
 
 CLASSES = (request_class("chat"), request_class("code"))
 
@@ -39,6 +39,14 @@ def test_nothing_is_written_where_nothing_changed() -> None:
     assert decision.publication is None
     assert decision.document == shelf.found().document
     assert [(c.type.value, c.status.value) for c in decision.conditions] == [("TableFresh", "True")]
+
+
+def test_an_engine_that_holds_less_than_planned_gets_a_smaller_budget() -> None:
+    shelf, planned, pod = planned_shelf(), demo().plan.spec.groups[0], running()[0]
+    short = EngineState(planned.kv_capacity_tokens - 1_000, 0, 0)
+    carried(shelf, look(shelf, engines={pod["metadata"]["uid"]: said(short)}))
+    budgets = {slot.pod_name: slot.budget_tokens for slot in shelf.found().slots}
+    assert budgets[pod["metadata"]["name"]] == planned.budget_tokens - 1_000
 
 
 def test_pods_and_drains_are_followed_and_routes_and_keys_stay() -> None:

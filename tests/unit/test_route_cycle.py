@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kvplan_operator.model.snapshot import KeyMeasured, Quality, Snapshot
+from kvplan_operator.model.snapshot import EngineState, KeyMeasured, Quality, Snapshot
 from kvplan_operator.plan.planned import Planned
 from kvplan_operator.route.conditions import ConditionValue
 from kvplan_operator.route.cycle import TableDecision, next_table
@@ -55,6 +55,16 @@ def homes(shelf: Shelf) -> dict[int, tuple[str, ...]]:
     assert table is not None
     found = {hashed(n): table.lookup(hashed(n)) for n in range(40)}
     return {key: home.destinations for key, home in found.items() if home is not None}
+
+
+def test_an_engine_that_holds_less_than_planned_gets_a_smaller_budget() -> None:
+    shelf, planned = Shelf(), demo().plan.spec.groups[0]
+    pod = running()[0]
+    short = EngineState(planned.kv_capacity_tokens - 1_000, 0, 0)
+    shelf.round(look(engines={pod["metadata"]["uid"]: said(short)}), demo())
+    budgets = {slot.pod_name: slot.budget_tokens for slot in shelf.found().slots}
+    assert budgets.pop(pod["metadata"]["name"]) == planned.budget_tokens - 1_000
+    assert set(budgets.values()) <= {group.budget_tokens for group in demo().plan.spec.groups}
 
 
 def test_without_a_plan_the_index_has_rules_and_grids_and_overrides_nothing() -> None:

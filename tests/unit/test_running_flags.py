@@ -41,7 +41,7 @@ def test_the_limit_to_write_when(sentence: str) -> None:
 
 
 FLEET = fleet(configurations=[configuration("tp1", 1, maxSequences=128)])
-LONG = {"input": 500, "inputP95": 2000, "inputMax": 3000, "sharedPrefix": 0, "maxOutput": 500}
+LONG = {"input": 1500, "inputP95": 2000, "inputMax": 3000, "sharedPrefix": 0, "maxOutput": 500}
 
 
 def mix(chat_milli: int) -> PlanningInputs:

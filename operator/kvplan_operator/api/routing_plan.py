@@ -117,11 +117,22 @@ class ClassPlan(ApiModel):
             "routes",
             lambda self: all(r.reservation_tokens <= self.reservation_tokens for r in self.routes),
         ),
+        Rule(
+            "!has(self.reservedPromptTokens) || self.reservedPromptTokens <= self.reservationTokens",
+            "the prompt is part of a reservation: use at most reservationTokens",
+            "reservedPromptTokens",
+            lambda self: (self.reserved_prompt_tokens or 0) <= self.reservation_tokens,
+        ),
     )
 
     name: DnsLabel = Field(description="Name of the RequestClass.")
     reservation_tokens: Tokens = Field(
         description="KV tokens held per request, prompt included; a multiple of blockTokens."
+    )
+    reserved_prompt_tokens: Tokens | None = Field(
+        default=None,
+        description="Prompt that reservationTokens has room for, the class's 95 % quantile. Routers reserve less for "
+        "a request whose prompt is shorter. Absent: every request takes the whole reservation.",
     )
     fractile_milli: Milli = Field(
         description="Critical fractile ratio/(ratio+1) that the reservation follows, in thousandths."

@@ -160,6 +160,9 @@ class HotClass(ApiModel):
 
     name: DnsLabel = Field(description="Name of the class.")
     reservation_tokens: Tokens = Field(description="KV tokens held per request.")
+    reserved_prompt_tokens: Tokens | None = Field(
+        default=None, description="Prompt that those have room for. Absent: not told."
+    )
     admit_milli: Milli = Field(description="Thousandths of arrivals that are admitted.")
     routes: tuple[HotRoute, ...] = Field(
         default=(), max_length=32, json_schema_extra=keyed_by("configuration"),

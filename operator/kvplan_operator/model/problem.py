@@ -174,8 +174,9 @@ def left_out_classes(classes: Sequence[RequestClass], fleets: Sequence[ServingFl
 
 
 def mean_reservation_tokens(classes: Sequence[ClassInput], ambiguity: Ambiguity, block_tokens: int) -> float:
-    """r̄: each class's own best reservation, in whole blocks, weighted by its rate; tokens."""
-    held = [ceil_to_block(c.input_tokens_p95 + robust_order(c, ambiguity).output_tokens, block_tokens) for c in classes]
+    """r̄: each class's own best reservation at its mean prompt, in whole blocks, weighted by its rate; tokens."""
+    orders = (robust_order(c, ambiguity).output_tokens for c in classes)
+    held = [ceil_to_block(c.input_tokens_mean + eta, block_tokens) for c, eta in zip(classes, orders, strict=True)]
     rates = np.array([c.arrival_rate for c in classes])
     if rates.sum() <= 0:
         return float(np.mean(held))

@@ -24,6 +24,8 @@ Fields = Mapping[str, JsonValue]
 """Value by path, such as ``spec.groups[tp1].budgetTokens``."""
 
 _NOT_DERIVED = ("inputsDigest", "method", "placements")
+_LEFT_OUT = ("reservedPromptTokens",)
+"""Fields that a plan may leave out; where it says one, it follows."""
 _NAMES = {"groups": "configuration", "classes": "name", "routes": "configuration", "engineFlags": "name"}
 """Lists whose order says nothing, with the field that names an entry."""
 
@@ -91,6 +93,8 @@ def _block(plan: RoutingPlan, problem: Problem) -> Iterator[Difference]:
 def _differing(stated: Fields, implied: Sequence[Fields]) -> Iterator[Difference]:
     for path in sorted({*stated, *implied[0]}):
         value = stated.get(path)
+        if value is None and path.endswith(_LEFT_OUT):
+            continue
         if all(value != fields.get(path) for fields in implied):
             yield Difference(path, value, implied[0].get(path))
 

@@ -170,6 +170,7 @@ def _classes(instance: Instance, result: Result) -> tuple[ClassPlan, ...]:
             ClassPlan(
                 name=c.name,
                 reservation_tokens=result.reservation_tokens[i],
+                reserved_prompt_tokens=min(c.input_tokens_p95, result.reservation_tokens[i]),
                 fractile_milli=to_milli(c.fractile),
                 routes=_routes(instance, shares, [int(tokens) for tokens in held[i]]),
                 prefix_cached_on=tuple(sorted(cached)),

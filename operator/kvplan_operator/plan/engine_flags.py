@@ -4,9 +4,10 @@ Inputs: the fleet and one planned configuration. Output: flags by name, values a
 neither Kubernetes quantities nor units), without those that the fleet's version does not know; ``running_flags`` says
 when the concurrency that runs is kept. Facts about vLLM 0.32 that each rule rests on stand beside it. Pure.
 
-``max-num-active-seqs`` = max(1, floor(Q_k/r̄)) with Q_k = M_k − cached prefixes and r̄ = Σ n_ik·R̃_ik/Σ n_ik, capped by
-S_k. ``kv-cache-memory-bytes`` pins M_k: an engine keeps one block for itself, so it is given M_k/B + 1 blocks of its
-largest rank.
+``max-num-active-seqs`` = max(1, floor(Q_k/r̄)) with Q_k = M_k − cached prefixes and r̄ = Σ n_ik·R̄_ik/Σ n_ik, capped by
+S_k; R̄_ik is what a request with the mean prompt of its class reserves (docs/decisions/0009).
+``kv-cache-memory-bytes`` pins M_k: an engine keeps one block for itself, so it is given M_k/B + 1 blocks of its largest
+rank.
 """
 
 import json
@@ -40,7 +41,7 @@ class PlannedConfiguration:
     Attributes:
         configuration: as solved.
         budget_tokens: Q_k.
-        mean_reservation_tokens: r̄ over the requests in flight, tokens; 0 where nothing is routed to it.
+        mean_reservation_tokens: r̄ over the requests in flight at mean prompts, tokens; 0 where nothing is routed to it.
         longest_request_tokens: longest prompt plus output that may come, tokens.
         in_flight: requests expected to run at once on one group.
         running: flags its groups run with, by name; empty where none run.

@@ -10,7 +10,7 @@ import numpy as np
 
 from kvplan_solver.cost import Coefficients
 from kvplan_solver.instance import ClassInput, Floats, Instance
-from kvplan_solver.memory import budgets, concurrency, effective_tokens, memory_tokens
+from kvplan_solver.memory import budgets, concurrency, mean_held_tokens, memory_tokens
 from kvplan_solver.queueing import utilisation, waiting_seconds
 from kvplan_solver.result import Result
 
@@ -53,7 +53,7 @@ class GroupForecast:
         memory_share: left side of (6e) over M_k.
         waiting_seconds: W.
         in_flight: requests running at once.
-        mean_reservation_tokens: r̄ over those, tokens.
+        mean_reservation_tokens: r̄ over those at the mean prompt of their classes, tokens.
         budget_tokens: Q_k.
         requests_per_second: rate one group serves.
     """
@@ -117,7 +117,7 @@ def _groups(
     in_flight = concurrency(rates, constants.T, z)
     u = utilisation(rates, constants.T, z, constants.slots)
     used = memory_tokens(instance, in_flight, reservation, result.cached)
-    held = effective_tokens(instance, reservation, result.cached)
+    held = mean_held_tokens(instance, reservation, result.cached)
     budget = budgets(instance, result.cached)
     return tuple(
         GroupForecast(

@@ -29,6 +29,7 @@ def _hot(c: ClassPlan) -> HotClass:
     return HotClass(
         name=c.name,
         reservation_tokens=c.reservation_tokens,
+        reserved_prompt_tokens=c.reserved_prompt_tokens,
         admit_milli=c.admit_milli,
         routes=tuple(
             HotRoute(configuration=r.configuration, share_milli=r.share_milli, reservation_tokens=r.reservation_tokens)
@@ -46,6 +47,7 @@ def _retuned(c: ClassPlan, value: HotClass) -> ClassPlan:
     return c.model_copy(
         update={
             "reservation_tokens": value.reservation_tokens,
+            "reserved_prompt_tokens": value.reserved_prompt_tokens,
             "admit_milli": value.admit_milli,
             "routes": routes,
             "prefix_cached_on": value.prefix_cached_on,

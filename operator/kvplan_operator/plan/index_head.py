@@ -74,6 +74,7 @@ def index_head(planned: Planned, fingerprint: str, version: TableVersion) -> dic
     return common_head(fleet, fingerprint, version) | {
         "mode": mode,
         "planDigest": plan_digest(planned.plan.spec),
+        "blockTokens": planned.plan.spec.block_tokens,
         "classes": planned_classes(planned),
         "slots": [
             {
@@ -135,6 +136,7 @@ def class_policy(request_class: RequestClass, class_plan: ClassPlan, planned: Pl
     within_target = round(rate * request_class.spec.slo.latency_milliseconds / 1000)
     return {
         "routes": [route.to_wire() for route in class_plan.routes],
+        "reservedPromptTokens": class_plan.reserved_prompt_tokens or 0,
         "admitMilli": class_plan.admit_milli,
         "maxPromptTokens": class_plan.max_prompt_tokens,
         "maxOutputTokens": class_plan.max_output_tokens,

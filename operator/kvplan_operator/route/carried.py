@@ -14,6 +14,7 @@ from kvplan_operator.api.routing_plan import RoutingPlan
 from kvplan_operator.model.snapshot import Snapshot
 from kvplan_operator.plan.index_head import class_rules
 from kvplan_operator.route.acknowledge import acknowledgement, hashes_weakly, router_processes, starting
+from kvplan_operator.route.capacities import within_capacities
 from kvplan_operator.route.conditions import table_fresh
 from kvplan_operator.route.cycle import TableDecision, next_generation
 from kvplan_operator.route.engine_pods import engine_pods
@@ -57,7 +58,8 @@ def carried_table(
     routers, held = router_processes(snapshot), before.document or {}
     named = frozenset[str]() if before.table is None else slots_of_homes(before.table.homes)
     pods = engine_pods(snapshot.cluster.pods, snapshot.fleet)
-    slots = next_slots(before.slots, pods, planned_groups(plan), draining, named, unlisted)
+    assigned = next_slots(before.slots, pods, planned_groups(plan), draining, named, unlisted)
+    slots = within_capacities(assigned, plan, snapshot.measured.engines)
     generation = next_generation(before, routers)
     shares = share_round(before, routers, slots, published_reservations(held), generation)
     document = {
@@ -87,7 +89,7 @@ def _classes(snapshot: Snapshot, held: Document) -> list[dict[str, Any]]:
     for request_class, rules in class_rules(selected_classes(snapshot), snapshot.fleet):
         unplanned = unplanned_policy(request_class, snapshot)
         known = before.get(request_class.metadata.name, unplanned)
-        found.append(rules | {part: known[part] for part in unplanned})
+        found.append(rules | {part: known.get(part, absent) for part, absent in unplanned.items()})
     return found
 
 

@@ -24,6 +24,7 @@ from kvplan_operator.route.acknowledge import (
     weak_fingerprint,
 )
 from kvplan_operator.route.affinity import AffinityDecision, decide_affinity
+from kvplan_operator.route.capacities import within_capacities
 from kvplan_operator.route.conditions import ConditionValue, affinity_enabled, routing_off, table_fresh
 from kvplan_operator.route.engine_pods import EnginePod, engine_pods
 from kvplan_operator.route.homes import slots_of_homes
@@ -111,8 +112,10 @@ class _Round:
         """All steps in order."""
         # 1 Destinations: which pod is which slot.
         pods = engine_pods(self.snapshot.cluster.pods, self.snapshot.fleet)
-        groups = planned_groups(self.planned.plan) if self.planned else {}
-        slots = next_slots(self.before.slots, pods, groups, draining, self._named_slots(), unlisted)
+        plan = self.planned.plan if self.planned else None
+        groups = planned_groups(plan) if plan else {}
+        assigned = next_slots(self.before.slots, pods, groups, draining, self._named_slots(), unlisted)
+        slots = within_capacities(assigned, plan, self.snapshot.measured.engines)
         # 2 Whether keys have a fixed home at all.
         affinity = decide_affinity(self.snapshot, self.planned, self.before.affinity)
         # 3 Which keys: install, hold or none.

@@ -72,6 +72,7 @@ def plan_document(snapshot: Snapshot, planned: Planned, head: Head) -> dict[str,
     return _common(snapshot, head) | {
         "mode": "plan",
         "planDigest": plan_digest(planned.plan.spec),
+        "blockTokens": planned.plan.spec.block_tokens,
         "classes": classes,
     }
 
@@ -116,6 +117,7 @@ def unplanned_policy(request_class: RequestClass, snapshot: Snapshot) -> dict[st
     tokens = request_class.spec.tokens
     return {
         "routes": [],
+        "reservedPromptTokens": 0,
         "admitMilli": 1000,
         "maxPromptTokens": tokens.input_max or snapshot.fleet.spec.model.max_model_len or LONGEST_PROMPT,
         "maxOutputTokens": tokens.max_output,

@@ -14,6 +14,7 @@ from kvplan_router.core.classes import Match
 from kvplan_router.core.destination import Destination, destinations_of
 from kvplan_router.core.keys import compile_rules
 from kvplan_router.core.measure import UNMATCHED, ClassMeter
+from kvplan_router.core.prompt_sizes import PromptSizes
 from kvplan_router.core.settings import CoreSettings
 from kvplan_router.core.slot_account import SlotAccount
 from kvplan_router.core.thinning import Thinning
@@ -22,6 +23,8 @@ from kvplan_router.core.view import ClassView, View
 from kvplan_solver.cacheroute.table import Index, Table
 
 MILLI = 1000
+BLOCK_TOKENS = 16
+"""Of one KV block, where the index does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,7 @@ class Lasting:
     account: Callable[[str], SlotAccount]
     meter: Callable[[str], ClassMeter]
     thinning: Callable[[str], Thinning]
+    sizes: Callable[[str], PromptSizes]
 
 
 def compile_view(
@@ -126,6 +130,9 @@ class _Compiler:
             planned=self._plans and (bool(entry["routes"]) or entry["admitMilli"] == 0),
             thinning=self._lasting.thinning(entry["name"]),
             prefix_tokens=entry["cachedPrefixTokens"],
+            prompt_tokens=entry.get("reservedPromptTokens", 0),
+            block_tokens=self._document.get("blockTokens", BLOCK_TOKENS),
+            sizes=self._lasting.sizes(entry["name"]),
             meter=self._lasting.meter(entry["name"]),
         )
 
@@ -149,6 +156,9 @@ class _Compiler:
             planned=self._plans,
             thinning=self._lasting.thinning(UNMATCHED),
             prefix_tokens=0,
+            prompt_tokens=0,
+            block_tokens=BLOCK_TOKENS,
+            sizes=self._lasting.sizes(UNMATCHED),
             meter=self._lasting.meter(UNMATCHED),
         )
 

@@ -16,6 +16,7 @@ from kvplan_router.core.keys import NEED_BODY, key_of
 from kvplan_router.core.ledger import NOTHING, Ledger, give_back, move, reserve
 from kvplan_router.core.measure import UNMATCHED
 from kvplan_router.core.placing import Placer
+from kvplan_router.core.prompt_sizes import PromptSizes
 from kvplan_router.core.request_id import HEADER, without_claim
 from kvplan_router.core.settings import CoreSettings
 from kvplan_router.core.shares import Grant, grant, owned
@@ -67,6 +68,7 @@ class Router:
         self._ready: frozenset[str] | None = None
         self._ledger, self._placer, self._traffic = Ledger(), Placer(settings, rng), Traffic(settings)
         self._thinnings: dict[str, Thinning] = {}
+        self._sizes: dict[str, PromptSizes] = {}
         self._reports: dict[str, PeerReport] = {}
         self._served_elsewhere = 0
         self._nowhere = SlotAccount("")  # where requests are until the gateway says where it sent them
@@ -112,6 +114,8 @@ class Router:
         if not give_back(ticket):
             return False
         self._traffic.meter(ticket.class_name).ended(usage, None if now is None else now - ticket.since)
+        if usage is not None:
+            self._sizes_of(ticket.class_name).learn(ticket.size, usage.prompt_tokens)
         self._placer.got_room((ticket.account.slot, ticket.holds.slot))
         return True
 
@@ -208,13 +212,13 @@ class Router:
         """Leave the choice to the gateway, but never hand on a claim that no ledger made."""
         given = request.headers.get(HEADER, "")
         own = without_claim(given)
-        ticket = reserve(self._nowhere, 0, class_name, request.now)
+        ticket = reserve(self._nowhere, 0, class_name, request.now, request.size)
         return PassThrough(_NO_HEADERS if own == given else {HEADER: own}, ticket)
 
     # ---- tables
 
     def _compiled(self, index: Index, table: Table) -> View:
-        lasting = Lasting(self._ledger.account, self._traffic.meter, self._thinning)
+        lasting = Lasting(self._ledger.account, self._traffic.meter, self._thinning, self._sizes_of)
         return compile_view(index, table, self._ready, lasting, self._settings, self._secret)
 
     def _grants(self, view: View) -> dict[str, Grant]:
@@ -228,6 +232,9 @@ class Router:
 
     def _thinning(self, class_name: str) -> Thinning:
         return self._thinnings.setdefault(class_name, Thinning())
+
+    def _sizes_of(self, class_name: str) -> PromptSizes:
+        return self._sizes.setdefault(class_name, PromptSizes())
 
     def _adopt(self, view: View) -> None:
         self._view = view

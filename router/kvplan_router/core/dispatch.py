@@ -46,6 +46,8 @@ class Asked(NamedTuple):
         session: hash of its session; None without one.
         serving: destinations that may be used, by slot.
         restricted: whether a subset hint leaves some out.
+        size: bytes of its body; 0: not known.
+        spared: tokens of the planned reservation that it does not need.
     """
 
     class_view: ClassView
@@ -53,6 +55,12 @@ class Asked(NamedTuple):
     session: int | None
     serving: Mapping[str, Destination]
     restricted: bool
+    size: int
+    spared: int
+
+    def tokens(self, destination: Destination) -> int:
+        """What it reserves there."""
+        return self.class_view.tokens(destination, self.spared)
 
 
 class Dispatcher:
@@ -76,7 +84,7 @@ class Dispatcher:
     @staticmethod
     def _out_of_reach(placement: Placement, asked: Asked) -> bool:
         """Whether this process can never reserve there: other processes own those slots."""
-        tokens = asked.class_view.tokens
+        tokens = asked.tokens
         return all(d.account.limit < tokens(d) for d in placement.order)
 
     def _at_home(self, asked: Asked, home: ServingHome) -> Placement | None:
@@ -84,7 +92,7 @@ class Dispatcher:
         if len(members) > 1:
             return _with_room(self._ordered(members, asked.session), asked, Outcome.PLANNED)
         if members:
-            room = members[0].account.has_room(asked.class_view.tokens(members[0]))
+            room = members[0].account.has_room(asked.tokens(members[0]))
             return Placement(order if room else members, Outcome.PLANNED, room)  # a backup is not considered for room
         return None if backup is None else _with_room(order, asked, Outcome.BACKUP)
 
@@ -110,7 +118,7 @@ class Dispatcher:
         placement = _with_room(drawn, asked, outcome)
         if placement.has_room:
             return placement
-        tokens = asked.class_view.tokens
+        tokens = asked.tokens
         looked_at = islice(self._members(asked), LOOKS)
         spare = next((d for d in looked_at if d.account.has_room(tokens(d))), None)
         return placement if spare is None else Placement([spare, *drawn], outcome, has_room=True)
@@ -154,7 +162,7 @@ class Dispatcher:
 
 def _with_room(members: Sequence[Destination], asked: Asked, outcome: Outcome) -> Placement:
     """Members in order, the first one with room moved to the front."""
-    tokens = asked.class_view.tokens
+    tokens = asked.tokens
     for destination in members:
         if destination.account.has_room(tokens(destination)):
             if destination is not members[0]:

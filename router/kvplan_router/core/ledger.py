@@ -16,11 +16,11 @@ NOTHING: Order = (0, 0)
 """Before any index."""
 
 
-def reserve(account: SlotAccount, tokens: int, class_name: str, since: float) -> Ticket:
-    """Claim a slot for one request, which arrived at ``since``; the caller has checked that it fits."""
+def reserve(account: SlotAccount, tokens: int, class_name: str, since: float, size: int) -> Ticket:
+    """Claim a slot for a request of ``size`` bytes that arrived at ``since``; the caller has checked that it fits."""
     account.reserved += tokens
     account.in_flight += 1
-    return Ticket(account, tokens, class_name, since)
+    return Ticket(account, tokens, class_name, since, size)
 
 
 def give_back(ticket: Ticket) -> bool:

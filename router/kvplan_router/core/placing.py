@@ -100,7 +100,8 @@ class Placer:
         if home is not None and len(home.members) > 1:  # a single destination needs no session
             named = request.headers.get(self._settings.session_header)
             session = hash64(named) if named else None
-        return Asked(class_view, home, session, serving, restricted)
+        size = request.size
+        return Asked(class_view, home, session, serving, restricted, size, class_view.spared(size))
 
     def _pick(
         self, asked: Asked, order: Sequence[Destination], outcome: Outcome, request_id: str, since: float
@@ -108,14 +109,14 @@ class Placer:
         first = order[0]
         if len(order) == 1:
             order = self._dispatcher.and_another(first, asked)
-        tokens = asked.class_view.tokens(first)
-        ticket = reserve(first.account, tokens, asked.class_view.name, since)
+        tokens = asked.tokens(first)
+        ticket = reserve(first.account, tokens, asked.class_view.name, since, asked.size)
         addresses = tuple([d.address for d in order[: self._settings.destinations]])
         return Pick(addresses, {HEADER: with_reservation(request_id, tokens)}, outcome, ticket)
 
     def _wait(self, asked: Asked, placement: Placement, arrival: Arrival) -> Wait | Shed:
         class_view, first = asked.class_view, placement.order[0]
-        hopeless = first.account.limit < class_view.tokens(first)
+        hopeless = first.account.limit < asked.tokens(first)
         if hopeless or self._waiting.length(class_view.name) >= class_view.queue_length:
             return self._too_many
         deadline = arrival.since + class_view.deadline_seconds
@@ -165,7 +166,8 @@ def _asked_again(view: View, waiter: Waiter) -> Asked:
     if before.restricted:
         serving = {slot: d for slot, d in serving.items() if slot in before.serving}
     home = None if key is None else _home(view, key, serving, before.restricted)
-    return Asked(waiter.class_view, home, before.session, serving, before.restricted)
+    class_view, size = waiter.class_view, before.size
+    return Asked(class_view, home, before.session, serving, before.restricted, size, class_view.spared(size))
 
 
 def _home(view: View, key: int, serving: Mapping[str, Destination], restricted: bool) -> ServingHome | None:

@@ -6,10 +6,13 @@ show headers or bodies in its text form: they hold prompts and tenant names. Sou
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kvplan_router.core.body import read_document
 from kvplan_router.core.slot_account import SlotAccount
+
+_LONGEST_NUMBER: Final = 15
+"""Digits of a length; no body is a petabyte."""
 
 
 class Outcome(StrEnum):
@@ -56,6 +59,16 @@ class Request:
         self._document: Mapping[str, Any] | None = None
 
     @property
+    def size(self) -> int:
+        """Bytes of the body as the client wrote it; 0 where nobody says, or where it is compressed."""
+        if "content-encoding" in self.headers:
+            return 0
+        said = self.headers.get("content-length", "")
+        if said.isascii() and said.isdecimal():
+            return int(said[:_LONGEST_NUMBER])
+        return len(self.body) if self.body else 0
+
+    @property
     def document(self) -> Mapping[str, Any]:
         """The body's JSON object, parsed on first use; empty where the body is none."""
         if self._document is None:
@@ -73,9 +86,9 @@ class Usage(NamedTuple):
 class Ticket:
     """A claim on one slot: one request in flight and its reserved tokens, given back exactly once."""
 
-    __slots__ = ("account", "class_name", "holds", "open", "since", "tokens")
+    __slots__ = ("account", "class_name", "holds", "open", "since", "size", "tokens")
 
-    def __init__(self, account: SlotAccount, tokens: int, class_name: str, since: float) -> None:
+    def __init__(self, account: SlotAccount, tokens: int, class_name: str, since: float, size: int = 0) -> None:
         self.account = account
         """Where the request is in flight."""
         self.holds = account
@@ -84,6 +97,8 @@ class Ticket:
         self.class_name = class_name
         self.since = since
         """When the request arrived, monotonic seconds."""
+        self.size = size
+        """Bytes of its body; 0: not known."""
         self.open = True
 
 

@@ -13,6 +13,7 @@ from kvplan_router.core.classes import Match
 from kvplan_router.core.destination import Destination
 from kvplan_router.core.keys import KeyRule
 from kvplan_router.core.measure import ClassMeter
+from kvplan_router.core.prompt_sizes import PromptSizes
 from kvplan_router.core.thinning import Thinning
 from kvplan_router.core.values import Request
 from kvplan_solver.cacheroute.table import Home, Table
@@ -60,6 +61,9 @@ class ClassView:
             routing.
         thinning: spreads that share evenly.
         prefix_tokens: reusable tokens of a request, as planned; 0: not known.
+        prompt_tokens: prompt that R̃ has room for; 0: not told.
+        block_tokens: of one KV block.
+        sizes: how long prompts are by their bytes.
         meter: its counters.
     """
 
@@ -78,11 +82,24 @@ class ClassView:
     planned: bool
     thinning: Thinning
     prefix_tokens: int
+    prompt_tokens: int
+    block_tokens: int
+    sizes: PromptSizes
     meter: ClassMeter
 
-    def tokens(self, destination: Destination) -> int:
-        """R̃ of one request there."""
-        return self.tokens_on.get(destination.configuration, self.largest_tokens)
+    def tokens(self, destination: Destination, spared: int) -> int:
+        """What a request takes there: R̃, less what it spares; while routes of two plans mix, a block at least."""
+        planned = self.tokens_on.get(destination.configuration, self.largest_tokens)
+        return planned if not spared else max(planned - spared, min(planned, self.block_tokens))
+
+    def spared(self, size: int) -> int:
+        """Tokens of R̃, in whole blocks, that a request of so many bytes does not need: its prompt is shorter."""
+        prompt = self.sizes.tokens(size) if self.prompt_tokens and size else None
+        if prompt is None:
+            return 0
+        # The cached prefix is no part of R̃, so what lies beyond it is all that a prompt can spare.
+        spare = self.prompt_tokens - max(prompt, self.prefix_tokens)
+        return spare // self.block_tokens * self.block_tokens if spare > 0 else 0
 
     def may_use(self, destination: Destination) -> bool:
         """Whether the plan routes the class there."""

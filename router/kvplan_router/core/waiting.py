@@ -64,6 +64,10 @@ class Waiter:
         self.open = True
         self.wait_for(order)
 
+    def tokens(self, destination: Destination) -> int:
+        """What it would reserve there now."""
+        return self.class_view.tokens(destination, self.class_view.spared(self.asked.size))
+
     def wait_for(self, order: Sequence[Destination]) -> None:
         """Wait for the first of these."""
         self.account: SlotAccount = order[0].account
@@ -84,7 +88,7 @@ class _SlotQueue:
         name = waiter.class_view.name
         share = waiter.class_view.share_on.get(destination.configuration, 0) or 1
         begin = max(self._virtual, self._last_tag.get(name, 0.0))
-        tag = begin + max(1, waiter.class_view.tokens(destination)) / share
+        tag = begin + max(1, waiter.tokens(destination)) / share
         self._last_tag[name] = tag
         heappush(self._heap, (tag, number, waiter))
 
@@ -159,7 +163,7 @@ class Waiting:
         first = queue.first() if queue else None
         if first is None:
             return self._roamer(destination)
-        return first if destination.account.fits(first.class_view.tokens(destination)) else None
+        return first if destination.account.fits(first.tokens(destination)) else None
 
     def too_late(self, now: float) -> Iterator[Waiter]:
         """Those whose deadline has come, the earliest first; the caller removes each."""
@@ -193,5 +197,4 @@ def _first_open(queue: deque[Waiter]) -> Waiter | None:
 
 
 def _can_take(destination: Destination, waiter: Waiter) -> bool:
-    class_view = waiter.class_view
-    return class_view.may_use(destination) and destination.account.fits(class_view.tokens(destination))
+    return waiter.class_view.may_use(destination) and destination.account.fits(waiter.tokens(destination))

@@ -51,7 +51,7 @@ _CLASS = Record(
         "queue": Record({"maxLength": Whole(0, 1_000_000), "deadlineMilliseconds": Whole(0, 3_600_000)}),
         "shed": OneOf(("other", "429")),
     },
-    {"tenant": _NAME},
+    {"tenant": _NAME, "reservedPromptTokens": _TOKENS},
 )
 _ROUTERS = Listing(Record({"identity": Text(253, ".+"), "shareMilli": _MILLI}), 1_024)
 _SLOT_ENTRY = Record(
@@ -95,7 +95,7 @@ SHAPE = Record(
         "top": Listing(_TOP, TOP_KEYS_MAX),
         "checksum": _SHA256,
     },
-    {"planDigest": _SHA256},
+    {"planDigest": _SHA256, "blockTokens": Whole(1, 1_024)},
     "The index of a fleet's routing table, format 1.",
 )
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from e2e.vllm import pages
+from e2e.harness import pages
 
 PAGE = """\
 # TYPE vllm:request_success counter
