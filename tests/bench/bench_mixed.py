@@ -4,7 +4,9 @@ Two classes, short and long, from a fixed number of clients that ask again as so
 come from the same r, a quantile of each class's answers: the flag is the number of requests that fit at the mean
 reservation of those in flight (06-vllm §2), the ledger gives out M by class and by the request's own prompt, told from
 its Content-Length (docs/decisions/0009). Quantiles from 25 % to that of the default cost ratio, 10/11, show what each
-limit trades: preemptions against tokens per step.
+limit trades: preemptions against tokens per step. Engines are read between the first fifth of the answers and the
+moment when no request is left to ask: where short requests pass long ones, the end of a run is long requests alone, and
+says nothing of a load that goes on.
 """
 
 import asyncio
@@ -15,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import NamedTuple
 
 from aiohttp import ClientSession, ClientTimeout, TCPConnector
 
@@ -29,10 +32,11 @@ BLOCK_TOKENS, BLOCKS = 16, 512
 CAPACITY = (BLOCKS - 1) * BLOCK_TOKENS
 """M: one block is never used."""
 FRACTILES = (0.25, 0.5, 0.75, 10 / 11)
-CLIENTS, REQUESTS = 48, 1_200
+CLIENTS, REQUESTS, WARM_UP = 48, 1_500, 300
 CLASS_HEADER = "x-request-class"
 TIME_SCALE = 0.5
 _WAITING = (10_000, 25_000)
+_COUNTERS = ("vllm:num_preemptions_total", "vllm:iteration_tokens_total_count", "vllm:generation_tokens_total")
 
 
 @dataclass(frozen=True)
@@ -130,41 +134,76 @@ def ways() -> Iterator[Way]:
         yield Way(f"{fractile:.0%}: ledger, {told}", reserved=held)
 
 
-@dataclass
-class Counted:
-    """What one run came to: seconds by class, the whole, preemptions and steps of both engines."""
+class Reading(NamedTuple):
+    """What both engines had counted at one moment, monotonic seconds."""
 
+    at: float
+    preemptions: float
+    steps: float
+    tokens: float
+
+    @classmethod
+    def of(cls, bed: Bed) -> "Reading":
+        """Now."""
+        pages = [bed.engine_page(0), bed.engine_page(1)]
+        sums = (sum(total(page, name) for page in pages) for name in _COUNTERS)
+        return cls(time.monotonic(), *sums)
+
+    def since(self, before: "Reading") -> "Reading":
+        """The difference."""
+        return Reading(*(now - then for now, then in zip(self, before, strict=True)))
+
+
+@dataclass
+class Run:
+    """One run: the clients, what they saw, what the engines counted.
+
+    Attributes:
+        queue: requests that nobody has asked yet.
+        seconds: of the answers, by class.
+        statuses: of the answers.
+        first: reading after the first answers.
+        last: reading when the queue ran dry.
+    """
+
+    bed: Bed
+    queue: Iterator[Asked]
     seconds: dict[str, list[float]] = field(default_factory=lambda: {kind.name: [] for kind in KINDS})
     statuses: Counter[int] = field(default_factory=Counter)
-    whole: float = 0.0
-    preemptions: int = 0
-    steps: int = 0
+    first: Reading | None = None
+    last: Reading | None = None
+
+    async def client(self, session: ClientSession, number: int) -> None:
+        """Ask, be answered, ask again."""
+        rng = Random(number)
+        while (asked := next(self.queue, None)) is not None:
+            began = time.monotonic()
+            self.statuses[await _ask(session, self.bed.url, asked, rng)] += 1
+            self.seconds[asked.kind.name].append(time.monotonic() - began)
+            if self.first is None and self.statuses.total() >= WARM_UP:
+                self.first = await asyncio.to_thread(Reading.of, self.bed)
+        if self.last is None:
+            self.last = await asyncio.to_thread(Reading.of, self.bed)
 
 
 def section() -> str:
     """The table."""
     asked = drawn(seed=1)
     title = f"A mixed load on two engines of {CAPACITY:,} KV tokens: {REQUESTS} requests from {CLIENTS} clients"
-    return table(title, [_row(way, asyncio.run(_run(way, asked)), asked) for way in ways()])
+    return table(title, [asyncio.run(_row(way, asked)) for way in ways()])
 
 
-async def _run(way: Way, asked: Sequence[Asked]) -> Counted:
+async def _row(way: Way, asked: Sequence[Asked]) -> Row:
     engine = (
         "--block-size", str(BLOCK_TOKENS), "--num-gpu-blocks-override", str(BLOCKS), "--max-model-len", "2048",
         "--max-num-seqs", "128", "--stand-in-time-scale", str(TIME_SCALE), *way.flags,
     )  # fmt: skip
     with Bed(Layout(upstreams=2, engine=engine)) as bed:
         bed.publish(_table(bed.addresses, way))
-        counted, queue = Counted(), iter(asked)
-        began = time.monotonic()
+        run = Run(bed, iter(asked))
         async with ClientSession(connector=TCPConnector(limit=0), timeout=ClientTimeout(total=600)) as session:
-            clients = (_client(session, bed.url, queue, n, counted) for n in range(CLIENTS))
-            await asyncio.gather(*clients)
-        counted.whole = time.monotonic() - began
-        pages = [bed.engine_page(0), bed.engine_page(1)]
-        counted.preemptions = sum(int(total(page, "vllm:num_preemptions_total")) for page in pages)
-        counted.steps = sum(int(total(page, "vllm:iteration_tokens_total_count")) for page in pages)
-    return counted
+            await asyncio.gather(*(run.client(session, n) for n in range(CLIENTS)))
+    return _told(way, run)
 
 
 def _table(addresses: Sequence[str], way: Way) -> WrittenTable:
@@ -183,28 +222,26 @@ def _table(addresses: Sequence[str], way: Way) -> WrittenTable:
     return WrittenTable(addresses, generation=2, classes=classes, budget_tokens=CAPACITY)
 
 
-async def _client(session: ClientSession, url: str, queue: Iterator[Asked], number: int, counted: Counted) -> None:
-    rng = Random(number)
-    for asked in queue:
-        prompt = f"{rng.getrandbits(16 * asked.prompt_tokens):0{4 * asked.prompt_tokens}x}"
-        body = {"model": "tiny", "prompt": prompt, "max_tokens": asked.output_tokens, "ignore_eos": True}
-        headers = {CLASS_HEADER: asked.kind.name, "content-type": "application/json"}
-        began = time.monotonic()
-        async with session.post(f"{url}/v1/completions", data=json.dumps(body), headers=headers) as got:
-            await got.read()
-        counted.statuses[got.status] += 1
-        counted.seconds[asked.kind.name].append(time.monotonic() - began)
+async def _ask(session: ClientSession, url: str, asked: Asked, rng: Random) -> int:
+    """One request; the status of its answer."""
+    prompt = f"{rng.getrandbits(16 * asked.prompt_tokens):0{4 * asked.prompt_tokens}x}"
+    body = {"model": "tiny", "prompt": prompt, "max_tokens": asked.output_tokens, "ignore_eos": True}
+    headers = {CLASS_HEADER: asked.kind.name, "content-type": "application/json"}
+    async with session.post(f"{url}/v1/completions", data=json.dumps(body), headers=headers) as got:
+        await got.read()
+    return got.status
 
 
-def _row(way: Way, counted: Counted, asked: Sequence[Asked]) -> Row:
-    tokens = sum(one.output_tokens for one in asked)
-    late = {name: statistics.quantiles(seconds, n=20)[-1] for name, seconds in counted.seconds.items()}
+def _told(way: Way, run: Run) -> Row:
+    assert run.first is not None
+    assert run.last is not None
+    counted = run.last.since(run.first)
+    late = {name: statistics.quantiles(seconds, n=20)[-1] for name, seconds in run.seconds.items()}
     return {
         "limits": way.name,
-        "preemptions": str(counted.preemptions),
-        "engine steps": f"{counted.steps:,}",
-        "output tokens per step": f"{tokens / counted.steps:.1f}",
-        "output tokens per second": f"{tokens / counted.whole:,.0f}",
+        "preemptions per 100,000 tokens": f"{counted.preemptions / counted.tokens * 1e5:.0f}",
+        "output tokens per step": f"{counted.tokens / counted.steps:.1f}",
+        "output tokens per second": f"{counted.tokens / counted.at:,.0f}",
         "P95 (s): " + " / ".join(late): " / ".join(f"{seconds:.2f}" for seconds in late.values()),
-        "not 200": str(counted.statuses.total() - counted.statuses[200]),
+        "not 200": str(run.statuses.total() - run.statuses[200]),
     }
