@@ -37,7 +37,7 @@ MORNING: Mix = {"chat": 4.0, "code": 3.0, "summarise": 1.0}
 EVENING: Mix = {"chat": 14.0, "code": 1.0, "summarise": 2.5}
 """Before and after the shift of traffic; three large groups serve the first, and not the second."""
 STOCK_CONFIGURATION, STOCK_GROUPS = "tp4", 6
-PHASE_SECONDS = 30.0
+PHASE_SECONDS = 24.0
 PATIENCE_SECONDS = 240.0
 LOOK_SECONDS = 2.0
 

@@ -51,7 +51,9 @@ def test_the_ledger_trades_preemptions_for_steps(url: str, bed: Bed) -> None:
     found = {"the prompt": reserving(PROMPT_TOKENS)} | {str(share): reserving(r) for share, r in quantiles.items()}
     for name, counts in found.items():
         print(f"reserving {name}: {counts}")
-    none, most = found["the prompt"], found["1.0"]
-    assert none.preemptions > 2 * found["0.8"].preemptions, "the 0.8 quantile preempts less than half as often"
+    short = found["the prompt"].preemptions + found["0.5"].preemptions
+    long = found["0.8"].preemptions + found["0.9"].preemptions
+    most = found["1.0"]
+    assert short > 2 * long, "long reservations preempt less than half as often; one run of 40 requests varies by some"
     assert most.preemptions == 0, "who reserves the maximum is never preempted"
     assert most.steps > found["0.5"].steps, "and pays for it in steps"

@@ -30,10 +30,11 @@ from tests.bench.report import Row, table
 ENGINES = 4
 TIME_SCALE = 0.33
 KNOWN_SHARE = 1 / 3
-CACHE_TOKENS = 64_000
+CACHES_TOKENS = (64_000, 40_960)
+"""KV cache of an engine: room for a hot prefix beside what comes and goes, and hardly any."""
 ENGINE = (
-    "--block-size", "16", "--num-gpu-blocks-override", str(CACHE_TOKENS // 16), "--max-model-len", "40000",
-    "--max-num-seqs", "64", "--enable-prompt-tokens-details", "--stand-in-time-scale", str(TIME_SCALE),
+    "--block-size", "16", "--max-model-len", "40000", "--max-num-seqs", "64", "--enable-prompt-tokens-details",
+    "--stand-in-time-scale", str(TIME_SCALE),
 )  # fmt: skip
 WARM_SLOTS = 8
 Q_CAP = 1.5
@@ -73,35 +74,42 @@ WAYS = (
 
 
 def section() -> str:
-    """The table."""
+    """A table for each size of the cache."""
     directory = data_directory()
     if not (directory / TRACE).is_file():
         return f"Skipped: no {TRACE} in {directory}.\n"
     requests = read(directory)
     known = [request for request in requests if request.at < KNOWN_SHARE * requests[-1].at]
-    homes = planned_homes(known)
-    rows = [_row(way, homes, known, asyncio.run(_served(way, homes, requests))) for way in WAYS]
+    return "\n".join(_table(cache_tokens, known, requests) for cache_tokens in CACHES_TOKENS)
+
+
+def _table(cache_tokens: int, known: Sequence[TraceRequest], requests: Sequence[TraceRequest]) -> str:
+    homes = planned_homes(known, cache_tokens)
+    rows = [_row(way, homes, known, asyncio.run(_served(way, homes, requests, cache_tokens))) for way in WAYS]
     title = (
         f"Prefix hits on {TRACE}: {len(requests) - len(known)} requests after the {len(known)} that the plan knows, "
-        f"{ENGINES} engines of {CACHE_TOKENS:,} tokens, prompts up to {LONGEST_TOKENS:,}; {len(homes)} keys planned"
+        f"{ENGINES} engines of {cache_tokens:,} tokens, prompts up to {LONGEST_TOKENS:,}; {len(homes)} keys planned"
     )
     return table(title, rows)
 
 
-def planned_homes(known: Sequence[TraceRequest]) -> dict[str, list[int]]:
+def planned_homes(known: Sequence[TraceRequest], cache_tokens: int) -> dict[str, list[int]]:
     """Where CacheRoute's planner puts the keys seen so far, engines by number."""
     seconds = max(request.at for request in known) or 1.0
     counts = Counter(request.key for request in known)
     hashes = {key_hash(SECRET, "chat", f"header:{KEY_HEADER}", key): key for key in counts}
     rates = key_rates(list(hashes), [counts[key] / seconds for key in hashes.values()])
     where = fleet([f"tp1-{n}" for n in range(ENGINES)], warm_slots=WARM_SLOTS)
-    window = CACHE_TOKENS * ENGINES / (sum(request.prompt_tokens for request in known) / seconds)
+    window = cache_tokens * ENGINES / (sum(request.prompt_tokens for request in known) / seconds)
     plan = plan_keys(rates, where, Settings(q_cap=Q_CAP, eviction_window_seconds=window, backups=False))
     return {hashes[key]: [int(slot.rpartition("-")[2]) for slot in plan.home(key)] for key in map(int, plan.keys)}
 
 
-async def _served(way: Way, homes: dict[str, list[int]], requests: Sequence[TraceRequest]) -> list[Served]:
-    layout = Layout(upstreams=ENGINES, engine=ENGINE, edit=way.edit)
+async def _served(
+    way: Way, homes: dict[str, list[int]], requests: Sequence[TraceRequest], cache_tokens: int
+) -> list[Served]:
+    engine = (*ENGINE, "--num-gpu-blocks-override", str(cache_tokens // 16))
+    layout = Layout(upstreams=ENGINES, engine=engine, edit=way.edit)
     with Bed(layout) as bed:
         policy = ClassPolicy(reservation_tokens=1)
         bed.publish(WrittenTable(bed.addresses, generation=2, classes=[policy], homes=homes if way.homes else {}))
