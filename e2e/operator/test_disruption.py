@@ -94,12 +94,17 @@ def test_a_disruption_budget_holds_a_drain_and_no_rollout(operator: Operator, no
     operator.apply(budget)
     serving, used = uids(operator), sum(gpus(pod) for pod in pods(operator))
     operator.change({"nodes": {"maxGpus": used // 2}})
-    held = operator.get("fleet", FLEET)["status"]["currentPlan"]["digest"]
+    held = current(operator)
     until(lambda: waiting(operator) not in ("", held), "a plan of half the GPUs", operator.process)
     operator.accept(waiting(operator))
     until(lambda: sum(gpus(pod) for pod in pods(operator)) <= used // 2, "half the GPUs free", operator.process, 180)
     operator.wait_for("Ready", "AsPlanned", seconds=120)
     assert uids(operator) != serving
+
+
+def current(operator: Operator) -> str:
+    """Digest of the plan in force."""
+    return str(operator.get("fleet", FLEET)["status"]["currentPlan"]["digest"])
 
 
 def waiting(operator: Operator) -> str:
@@ -116,10 +121,13 @@ def gpus(pod: dict[str, Any]) -> int:
 def test_when_a_node_is_gone_a_plan_without_it_is_proposed_and_comes_in_force(
     operator: Operator, nodes: list[str]
 ) -> None:
-    held = operator.get("fleet", FLEET)["status"]["currentPlan"]["digest"]
+    held = current(operator)
     operator.cluster.kubectl("delete", "node", nodes[0])
 
     until(lambda: waiting(operator) not in ("", held), "a plan without the node", operator.process)
-    operator.accept(waiting(operator))
+    accepted = waiting(operator)
+    operator.accept(accepted)
+    until(lambda: current(operator) == accepted, "the plan without the node in force", operator.process, 240)
     operator.wait_for("Ready", "AsPlanned", seconds=240)
-    assert {pod["spec"]["nodeName"] for pod in pods(operator)} == {nodes[1]}
+    left = [pod for pod in pods(operator) if pod["spec"]["nodeName"] != nodes[1]]
+    assert all("deletionTimestamp" in pod["metadata"] for pod in left), "nobody is left to end them but the cluster"

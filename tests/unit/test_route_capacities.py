@@ -5,6 +5,7 @@ import pytest
 from kvplan_operator.model.snapshot import EngineState, Fact, Quality
 from kvplan_operator.route.capacities import within_capacities
 from kvplan_operator.route.slots import PublishedSlot, SlotState
+from tests.routing import Shelf
 from tests.routing_plans import group, plan_of
 
 PLAN = plan_of((group(kvCapacityTokens=64_000, budgetTokens=50_000),))
@@ -17,7 +18,7 @@ def heard(capacity: int | None) -> dict[str, Fact[EngineState]]:
 
 
 def budget(engines: dict[str, Fact[EngineState]], slot: PublishedSlot = SLOT) -> int:
-    return within_capacities((slot,), PLAN, engines)[0].budget_tokens
+    return within_capacities((slot,), Shelf().found(), PLAN, engines)[0].budget_tokens
 
 
 @pytest.mark.parametrize(
@@ -42,4 +43,4 @@ def test_groups_that_a_new_plan_leaves_out_keep_what_they_have() -> None:
 
 
 def test_without_a_plan_nothing_changes() -> None:
-    assert within_capacities((SLOT,), None, heard(1)) == (SLOT,)
+    assert within_capacities((SLOT,), Shelf().found(), None, heard(1)) == (SLOT,)

@@ -172,6 +172,9 @@ class HotClass(ApiModel):
         default=(), max_length=32, json_schema_extra=ATOMIC,
         description="Configurations that keep the shared prefix.",
     )  # fmt: skip
+    cached_prefix_tokens: Tokens | None = Field(
+        default=None, description="Tokens of it that fill whole KV blocks. Absent: as the spec says."
+    )
 
 
 class RoutingPlanStatus(Status):

@@ -231,6 +231,10 @@ def _changed_class(old: ClassPlan, new: ClassPlan) -> Iterator[DiffRow]:
         before, after = old.reservation_tokens, new.reservation_tokens
         text = f"{new.name}: reserves {after} instead of {before} tokens a request"
         yield DiffRow(Change.RESERVATION, new.name, str(before), str(after), text)
+    if old.reserved_prompt_tokens != new.reserved_prompt_tokens:
+        was, now = (str(c.reserved_prompt_tokens or "no") for c in (old, new))
+        text = f"{new.name}: {now} tokens of a reservation are for the prompt instead of {was}"
+        yield DiffRow(Change.RESERVATION, new.name, was, now, text)
     if old.admit_milli != new.admit_milli:
         text = f"{new.name}: {_share(new.admit_milli)} is admitted instead of {_share(old.admit_milli)}"
         yield DiffRow(Change.ADMISSION, new.name, str(old.admit_milli), str(new.admit_milli), text)

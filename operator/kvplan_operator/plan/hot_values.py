@@ -36,6 +36,7 @@ def _hot(c: ClassPlan) -> HotClass:
             for r in c.routes
         ),
         prefix_cached_on=c.prefix_cached_on,
+        cached_prefix_tokens=c.cached_prefix_tokens,
     )
 
 
@@ -44,6 +45,7 @@ def _retuned(c: ClassPlan, value: HotClass) -> ClassPlan:
         Route(configuration=r.configuration, share_milli=r.share_milli, reservation_tokens=r.reservation_tokens)
         for r in value.routes
     )
+    prefix = value.cached_prefix_tokens
     return c.model_copy(
         update={
             "reservation_tokens": value.reservation_tokens,
@@ -51,5 +53,6 @@ def _retuned(c: ClassPlan, value: HotClass) -> ClassPlan:
             "admit_milli": value.admit_milli,
             "routes": routes,
             "prefix_cached_on": value.prefix_cached_on,
+            "cached_prefix_tokens": c.cached_prefix_tokens if prefix is None else prefix,
         }
     )

@@ -134,9 +134,10 @@ def class_policy(request_class: RequestClass, class_plan: ClassPlan, planned: Pl
     rate = next(c.arrival_rate for c in planned.instance.classes if c.name == class_plan.name)
     # What arrives within the latency target may queue: a longer queue cannot meet it.
     within_target = round(rate * request_class.spec.slo.latency_milliseconds / 1000)
+    prompt = class_plan.reserved_prompt_tokens
     return {
         "routes": [route.to_wire() for route in class_plan.routes],
-        "reservedPromptTokens": class_plan.reserved_prompt_tokens or 0,
+        **({"reservedPromptTokens": prompt} if prompt else {}),
         "admitMilli": class_plan.admit_milli,
         "maxPromptTokens": class_plan.max_prompt_tokens,
         "maxOutputTokens": class_plan.max_output_tokens,

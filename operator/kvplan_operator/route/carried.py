@@ -19,7 +19,7 @@ from kvplan_operator.route.conditions import table_fresh
 from kvplan_operator.route.cycle import TableDecision, next_generation
 from kvplan_operator.route.engine_pods import engine_pods
 from kvplan_operator.route.homes import slots_of_homes
-from kvplan_operator.route.index import destinations, published_reservations, selected_classes, unplanned_policy
+from kvplan_operator.route.index import PROMPT, destinations, published_reservations, selected_classes, unplanned_policy
 from kvplan_operator.route.keys import KeyDecision, KeyStep
 from kvplan_operator.route.publication import Notes, next_publication
 from kvplan_operator.route.published import Published
@@ -59,7 +59,7 @@ def carried_table(
     named = frozenset[str]() if before.table is None else slots_of_homes(before.table.homes)
     pods = engine_pods(snapshot.cluster.pods, snapshot.fleet)
     assigned = next_slots(before.slots, pods, planned_groups(plan), draining, named, unlisted)
-    slots = within_capacities(assigned, plan, snapshot.measured.engines)
+    slots = within_capacities(assigned, before, plan, snapshot.measured.engines)
     generation = next_generation(before, routers)
     shares = share_round(before, routers, slots, published_reservations(held), generation)
     document = {
@@ -89,7 +89,7 @@ def _classes(snapshot: Snapshot, held: Document) -> list[dict[str, Any]]:
     for request_class, rules in class_rules(selected_classes(snapshot), snapshot.fleet):
         unplanned = unplanned_policy(request_class, snapshot)
         known = before.get(request_class.metadata.name, unplanned)
-        found.append(rules | {part: known.get(part, absent) for part, absent in unplanned.items()})
+        found.append(rules | {part: known[part] for part in (*unplanned, PROMPT) if part in known})
     return found
 
 

@@ -115,7 +115,7 @@ class _Round:
         plan = self.planned.plan if self.planned else None
         groups = planned_groups(plan) if plan else {}
         assigned = next_slots(self.before.slots, pods, groups, draining, self._named_slots(), unlisted)
-        slots = within_capacities(assigned, plan, self.snapshot.measured.engines)
+        slots = within_capacities(assigned, self.before, plan, self.snapshot.measured.engines)
         # 2 Whether keys have a fixed home at all.
         affinity = decide_affinity(self.snapshot, self.planned, self.before.affinity)
         # 3 Which keys: install, hold or none.

@@ -5,7 +5,7 @@ encoder completes. Without a plan it is ``observe``: rules and grids, so that ra
 overrides routing. With one, classes that are newer than the plan have rules and no routes. Pure.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from kvplan_operator.route.routes import routes_in_force
 from kvplan_operator.route.share_round import Shares
 from kvplan_operator.route.slots import PublishedSlot, SlotState
 
+PROMPT = "reservedPromptTokens"
 LONGEST_PROMPT = 1_048_576
 """Tokens of a prompt where neither class nor model bounds it."""
 STEADY_QUEUE = 0.25
@@ -66,7 +67,8 @@ def plan_document(snapshot: Snapshot, planned: Planned, head: Head) -> dict[str,
         if name in plans:
             policy = class_policy(request_class, plans[name], planned)
             steady = _steady_queue(request_class, policy["queue"], known.get(name))
-            classes.append(found | policy | {"routes": list(routes[name]), "queue": steady})
+            mixed = _with_routes(policy, routes[name], known.get(name))
+            classes.append(found | mixed | {"queue": steady})
         else:
             classes.append(found | unplanned_policy(request_class, snapshot))
     return _common(snapshot, head) | {
@@ -117,7 +119,6 @@ def unplanned_policy(request_class: RequestClass, snapshot: Snapshot) -> dict[st
     tokens = request_class.spec.tokens
     return {
         "routes": [],
-        "reservedPromptTokens": 0,
         "admitMilli": 1000,
         "maxPromptTokens": tokens.input_max or snapshot.fleet.spec.model.max_model_len or LONGEST_PROMPT,
         "maxOutputTokens": tokens.max_output,
@@ -125,6 +126,16 @@ def unplanned_policy(request_class: RequestClass, snapshot: Snapshot) -> dict[st
         "queue": queue(request_class, 0),
         "shed": shed(request_class),
     }
+
+
+def _with_routes(policy: Document, routes: Sequence[Document], before: Document | None) -> dict[str, Any]:
+    """The policy with the routes in force; where one is of the plan before, no prompt beyond what that plan counted."""
+    mixed: dict[str, Any] = {**policy, "routes": [dict(route) for route in routes]}
+    planned = {(route["configuration"], route["reservationTokens"]) for route in policy["routes"]}
+    if all((route["configuration"], route["reservationTokens"]) in planned for route in routes):
+        return mixed
+    prompt = min(mixed.pop(PROMPT, 0), (before or {}).get(PROMPT, 0))
+    return mixed | ({PROMPT: prompt} if prompt else {})
 
 
 def _steady_queue(request_class: RequestClass, wanted: Document, before: Document | None) -> Document:

@@ -115,7 +115,7 @@ class Router:
             return False
         self._traffic.meter(ticket.class_name).ended(usage, None if now is None else now - ticket.since)
         if usage is not None:
-            self._sizes_of(ticket.class_name).learn(ticket.size, usage.prompt_tokens)
+            self._learn(ticket, usage)
         self._placer.got_room((ticket.account.slot, ticket.holds.slot))
         return True
 
@@ -232,6 +232,11 @@ class Router:
 
     def _thinning(self, class_name: str) -> Thinning:
         return self._thinnings.setdefault(class_name, Thinning())
+
+    def _learn(self, ticket: Ticket, usage: Usage) -> None:
+        """Prompts of that size may look shorter from now on, so that others who wait have room, wherever they wait."""
+        if self._sizes_of(ticket.class_name).learn(ticket.size, usage.prompt_tokens) and self._view is not None:
+            self._placer.got_room(self._view.serving)
 
     def _sizes_of(self, class_name: str) -> PromptSizes:
         return self._sizes.setdefault(class_name, PromptSizes())

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from kvplan_router.core.destination import Destination
 from kvplan_router.core.settings import CoreSettings
 from kvplan_router.core.values import Outcome
-from kvplan_router.core.view import ClassView, ServingHome
+from kvplan_router.core.view import ClassView, Need, ServingHome
 
 DRAWS = 4
 """Draws for a second destination, different from the first."""
@@ -47,7 +47,7 @@ class Asked(NamedTuple):
         serving: destinations that may be used, by slot.
         restricted: whether a subset hint leaves some out.
         size: bytes of its body; 0: not known.
-        spared: tokens of the planned reservation that it does not need.
+        need: what of the planned reservation it needs.
     """
 
     class_view: ClassView
@@ -56,11 +56,11 @@ class Asked(NamedTuple):
     serving: Mapping[str, Destination]
     restricted: bool
     size: int
-    spared: int
+    need: Need
 
     def tokens(self, destination: Destination) -> int:
         """What it reserves there."""
-        return self.class_view.tokens(destination, self.spared)
+        return self.class_view.tokens(destination, self.need)
 
 
 class Dispatcher:

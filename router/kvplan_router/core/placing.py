@@ -74,7 +74,7 @@ class Placer:
         while self._roomy:
             destination = view.serving.get(self._roomy.popitem()[0])
             while destination is not None and (waiter := self._waiting.next_for(destination)) is not None:
-                released.append(self._waited(view, waiter, [destination], now))
+                released += self._turn(view, waiter, destination, now)
         return released
 
     def abandon(self, waiter: Waiter, now: float) -> bool:
@@ -101,7 +101,7 @@ class Placer:
             named = request.headers.get(self._settings.session_header)
             session = hash64(named) if named else None
         size = request.size
-        return Asked(class_view, home, session, serving, restricted, size, class_view.spared(size))
+        return Asked(class_view, home, session, serving, restricted, size, class_view.need(size))
 
     def _pick(
         self, asked: Asked, order: Sequence[Destination], outcome: Outcome, request_id: str, since: float
@@ -132,6 +132,13 @@ class Placer:
         pick = self._pick(asked, [*order, *others], Outcome.WAITED, arrival.request_id, arrival.since)
         return Released(waiter, pick)
 
+    def _turn(self, view: View, waiter: Waiter, destination: Destination, now: float) -> list[Released]:
+        """The answer to the one whose turn it is; none where it waits on, for another slot."""
+        if destination.account.fits(waiter.tokens(destination)):
+            return [self._waited(view, waiter, [destination], now)]
+        answer = self._again(view, waiter, now)
+        return [] if answer is None else [answer]
+
     def _refused(self, waiter: Waiter, shed: Shed, now: float) -> Released:
         self._leave_queue(waiter, shed.outcome, now)
         return Released(waiter, shed)
@@ -149,12 +156,16 @@ class Placer:
         return [waiter for waiter in self._waiting.all() if waiter.account.slot not in view.serving]
 
     def _again(self, view: View, waiter: Waiter, now: float) -> Released | None:
-        """Place a stray anew; None where it waits on, for another slot."""
-        placement = self._dispatcher.place(_asked_again(view, waiter))
+        """Place one anew whose slot is gone or never has that much; None where it waits on, for another slot."""
+        asked = _asked_again(view, waiter)
+        placement = self._dispatcher.place(asked)
         if placement is None:
             return self._refused(waiter, _NOTHING_SERVES, now)
         if placement.has_room:
             return self._waited(view, waiter, placement.order, now)
+        first = placement.order[0]
+        if first.account.never_fits(asked.tokens(first)):
+            return self._refused(waiter, self._too_many, now)
         self._waiting.retarget(waiter, placement.order)
         return None
 
@@ -167,7 +178,7 @@ def _asked_again(view: View, waiter: Waiter) -> Asked:
         serving = {slot: d for slot, d in serving.items() if slot in before.serving}
     home = None if key is None else _home(view, key, serving, before.restricted)
     class_view, size = waiter.class_view, before.size
-    return Asked(class_view, home, before.session, serving, before.restricted, size, class_view.spared(size))
+    return Asked(class_view, home, before.session, serving, before.restricted, size, class_view.need(size))
 
 
 def _home(view: View, key: int, serving: Mapping[str, Destination], restricted: bool) -> ServingHome | None:

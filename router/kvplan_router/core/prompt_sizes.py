@@ -16,6 +16,9 @@ REMEMBERED: Final = 64
 ENOUGH: Final = 19
 """From so many on an estimate is given: 1 in 20 is longer, as with the plan's own 95 % quantile."""
 
+FEWEST: Final = 1 / 16
+"""Tokens per byte that are told at least: a client that pads its requests must not make those of others look empty."""
+
 
 class PromptSizes:
     """Tokens per byte of one class; kept over table swaps."""
@@ -26,15 +29,21 @@ class PromptSizes:
         self._seen: dict[int, deque[float]] = {}
         self._largest: dict[int, float] = {}
 
-    def learn(self, size: int, prompt_tokens: int) -> None:
-        """A request of so many bytes had so many tokens; one of unknown size teaches nothing."""
+    def learn(self, size: int, prompt_tokens: int) -> bool:
+        """A request of so many bytes had so many tokens; one of unknown size teaches nothing.
+
+        Returns:
+            Whether prompts of that octave are told to be longer or shorter from now on.
+        """
         if size <= 0:
-            return
+            return False
         octave = size.bit_length()
         seen = self._seen.setdefault(octave, deque(maxlen=REMEMBERED))
         seen.append(prompt_tokens / size)
+        before = self._largest.get(octave)
         if len(seen) >= ENOUGH:
-            self._largest[octave] = max(seen)
+            self._largest[octave] = max(FEWEST, *seen)
+        return self._largest.get(octave) != before
 
     def tokens(self, size: int) -> int | None:
         """Tokens that a prompt of so many bytes hardly exceeds; None where too little is known of such."""

@@ -33,6 +33,10 @@ class SlotAccount:
         """Whether a newcomer may reserve: it fits and passes nobody."""
         return not self.waiting and self.reserved + self.leftover + tokens <= self.limit
 
+    def never_fits(self, tokens: int) -> bool:
+        """Whether waiting for that much is in vain. Without any budget it is not: a share may be on its way."""
+        return 0 < self.limit < tokens
+
     @property
     def within_limit(self) -> bool:
         """Whether everything counted here fits the share."""

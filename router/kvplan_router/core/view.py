@@ -7,7 +7,7 @@ Built by :mod:`compilation`; contract docs/contracts/index.md.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kvplan_router.core.classes import Match
 from kvplan_router.core.destination import Destination
@@ -38,6 +38,22 @@ def serving_home(home: Home, serving: Mapping[str, Destination]) -> ServingHome:
     members = tuple([serving[slot] for slot in home.destinations if slot in serving])
     backup = None if home.backup is None else serving.get(home.backup)
     return ServingHome(members, backup, members if backup is None else (*members, backup))
+
+
+class Need(NamedTuple):
+    """What a request needs of a planned reservation, tokens in whole blocks.
+
+    Attributes:
+        spared: of R̃, because its prompt is shorter than planned for.
+        least: what it takes in any case, its own prompt: while routes of two plans mix, an R̃ may be of the other one.
+    """
+
+    spared: int
+    least: int
+
+
+WHOLE: Final = Need(0, 0)
+"""All of R̃."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -87,19 +103,20 @@ class ClassView:
     sizes: PromptSizes
     meter: ClassMeter
 
-    def tokens(self, destination: Destination, spared: int) -> int:
-        """What a request takes there: R̃, less what it spares; while routes of two plans mix, a block at least."""
+    def tokens(self, destination: Destination, need: "Need") -> int:
+        """What a request takes there: R̃, less what it spares, and never less than its own prompt."""
         planned = self.tokens_on.get(destination.configuration, self.largest_tokens)
-        return planned if not spared else max(planned - spared, min(planned, self.block_tokens))
+        return max(planned - need.spared, min(planned, need.least))
 
-    def spared(self, size: int) -> int:
-        """Tokens of R̃, in whole blocks, that a request of so many bytes does not need: its prompt is shorter."""
+    def need(self, size: int) -> "Need":
+        """What a request of so many bytes needs of R̃."""
         prompt = self.sizes.tokens(size) if self.prompt_tokens and size else None
         if prompt is None:
-            return 0
-        # The cached prefix is no part of R̃, so what lies beyond it is all that a prompt can spare.
-        spare = self.prompt_tokens - max(prompt, self.prefix_tokens)
-        return spare // self.block_tokens * self.block_tokens if spare > 0 else 0
+            return WHOLE
+        # The cached prefix is no part of R̃, so what lies beyond it is all that a prompt takes and can spare.
+        own, block = max(0, prompt - self.prefix_tokens), self.block_tokens
+        spare = self.prompt_tokens - self.prefix_tokens - own
+        return Need(spare // block * block, max(block, -(-own // block) * block)) if spare > 0 else WHOLE
 
     def may_use(self, destination: Destination) -> bool:
         """Whether the plan routes the class there."""

@@ -41,6 +41,7 @@ class Waiter:
         arrival: what is kept of it.
         asked: what dispatch knew of it when it came.
         class_view: its class in the view in force.
+        queue: name of the class in whose queue it stands; stays where the class is renamed or goes.
         account: of the slot it waits for.
         others: slots to name after that one.
         roams: whether another slot may take it.
@@ -48,7 +49,7 @@ class Waiter:
         open: whether it still waits.
     """
 
-    __slots__ = ("account", "arrival", "asked", "class_view", "deadline", "open", "others", "roams")
+    __slots__ = ("account", "arrival", "asked", "class_view", "deadline", "open", "others", "queue", "roams")
 
     def __init__(
         self,
@@ -61,12 +62,13 @@ class Waiter:
     ) -> None:
         self.arrival, self.asked, self.deadline, self.roams = arrival, asked, deadline, roams
         self.class_view: ClassView = asked.class_view
+        self.queue = asked.class_view.name
         self.open = True
         self.wait_for(order)
 
     def tokens(self, destination: Destination) -> int:
         """What it would reserve there now."""
-        return self.class_view.tokens(destination, self.class_view.spared(self.asked.size))
+        return self.class_view.tokens(destination, self.class_view.need(self.asked.size))
 
     def wait_for(self, order: Sequence[Destination]) -> None:
         """Wait for the first of these."""
@@ -131,7 +133,7 @@ class Waiting:
 
     def add(self, waiter: Waiter, destination: Destination) -> None:
         """Let a request wait for a destination."""
-        name, number = waiter.class_view.name, next(self._numbers)
+        name, number = waiter.queue, next(self._numbers)
         self._join(number, waiter, destination)
         heappush(self._deadlines, (waiter.deadline, number, waiter))
         if waiter.roams:
@@ -144,7 +146,7 @@ class Waiting:
             return False
         waiter.open = False
         self._leave(waiter.account)
-        name = waiter.class_view.name
+        name = waiter.queue
         self.lengths[name] -= 1
         if not self.lengths[name]:
             del self.lengths[name]
@@ -158,12 +160,16 @@ class Waiting:
         self._join(next(self._numbers), waiter, order[0])
 
     def next_for(self, destination: Destination) -> Waiter | None:
-        """Who may reserve on a destination now; None where nobody waits for it, or the first one does not fit yet."""
+        """Whose turn it is: who may reserve there now, or never may, and so must not stand before others.
+
+        None where nobody waits for it, or where the first one does not fit yet.
+        """
         queue = self._queues.get(destination.slot)
         first = queue.first() if queue else None
         if first is None:
             return self._roamer(destination)
-        return first if destination.account.fits(first.tokens(destination)) else None
+        tokens, account = first.tokens(destination), destination.account
+        return first if account.fits(tokens) or account.never_fits(tokens) else None
 
     def too_late(self, now: float) -> Iterator[Waiter]:
         """Those whose deadline has come, the earliest first; the caller removes each."""
