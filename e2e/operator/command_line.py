@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,7 @@ class Kvplan:
 
 
 class Stage:
-    """The sample fleet with two plans: ``large`` on all GPUs, ``small`` on sixteen of them.
+    """The sample fleet with two plans: ``large`` may use all GPUs, ``small`` sixteen of them.
 
     Attributes:
         kvplan: the command for its namespace.
@@ -116,6 +117,21 @@ class Stage:
     def get(self, *what: str) -> Object:
         """An object, or a list with ``items``."""
         return self.cluster.kubectl.get(*what, self.place)
+
+    def groups(self, plan: tuple[str, str]) -> Counter[tuple[str, ...]]:
+        """A plan's groups: the configuration of each, and its nodes."""
+        found = self.get("rplan", plan[1])["spec"]["groups"]
+        return Counter((kind["configuration"], *place["stages"]) for kind in found for place in kind["placements"])
+
+    def kinds(self, plan: tuple[str, str]) -> Counter[str]:
+        """How many groups a plan runs, by configuration."""
+        return Counter(name for name, *_ in self.groups(plan).elements())
+
+    def gpus(self, plan: tuple[str, str]) -> int:
+        """GPUs that a plan uses."""
+        kinds = self.get("fleet", FLEET)["spec"]["configurations"]
+        sizes = {kind["name"]: kind["tensorParallel"] * kind.get("pipelineParallel", 1) for kind in kinds}
+        return sum(sizes[name] * groups for name, groups in self.kinds(plan).items())
 
     def accepted(self) -> str | None:
         """The digest that is accepted."""

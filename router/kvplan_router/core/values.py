@@ -61,10 +61,11 @@ class Request:
     @property
     def size(self) -> int:
         """Bytes of the body as the client wrote it; 0 where nobody says, or where it is compressed."""
-        if "content-encoding" in self.headers:
+        headers = self.headers
+        if "content-encoding" in headers:
             return 0
-        said = self.headers.get("content-length", "")
-        if said.isascii() and said.isdecimal():
+        said = headers.get("content-length", "")
+        if said.isdecimal():
             return int(said[:_LONGEST_NUMBER])
         return len(self.body) if self.body else 0
 

@@ -106,7 +106,11 @@ class ClassView:
     def tokens(self, destination: Destination, need: "Need") -> int:
         """What a request takes there: R̃, less what it spares, and never less than its own prompt."""
         planned = self.tokens_on.get(destination.configuration, self.largest_tokens)
-        return max(planned - need.spared, min(planned, need.least))
+        spared, least = need
+        left = planned - spared
+        if left >= least:
+            return left
+        return least if least < planned else planned
 
     def need(self, size: int) -> "Need":
         """What a request of so many bytes needs of R̃."""
@@ -114,9 +118,10 @@ class ClassView:
         if prompt is None:
             return WHOLE
         # The cached prefix is no part of R̃, so what lies beyond it is all that a prompt takes and can spare.
-        own, block = max(0, prompt - self.prefix_tokens), self.block_tokens
-        spare = self.prompt_tokens - self.prefix_tokens - own
-        return Need(spare // block * block, max(block, -(-own // block) * block)) if spare > 0 else WHOLE
+        prefix, block = self.prefix_tokens, self.block_tokens
+        own = prompt - prefix if prompt > prefix else 0
+        spare = self.prompt_tokens - prefix - own
+        return Need(spare // block * block, -(-own // block) * block or block) if spare > 0 else WHOLE
 
     def may_use(self, destination: Destination) -> bool:
         """Whether the plan routes the class there."""
