@@ -6,7 +6,7 @@ containers speak over the pod's address instead of 127.0.0.1, which all pods of 
 
 import base64
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +41,11 @@ def operator_rights(kubectl: Kubectl) -> list[Manifest]:
     return [document for document in yaml.safe_load_all(rendered) if document["kind"] in _RIGHTS]
 
 
-def router(replicas: int) -> Iterator[Manifest]:
-    """The request path of the sample's fleet: routers, each with its Envoy."""
+def router(replicas: int, settings: Mapping[str, str]) -> Iterator[Manifest]:
+    """The request path of the sample's fleet: routers with further settings, each with its Envoy."""
     for name in _ROUTER_FILES:
         for document in _documents(SHIPPED / "router" / f"{name}.yaml"):
-            yield _adapted(document, replicas) if document["kind"] == "Deployment" else document
+            yield _adapted(document, replicas, settings) if document["kind"] == "Deployment" else document
     text = (SHIPPED / "router" / "envoy.yaml").read_text()
     yield _object("ConfigMap", "kvplan-envoy", data={"envoy.yaml": text})
     secret = base64.b64encode(os.urandom(_SECRET_BYTES)).decode()
@@ -65,12 +65,13 @@ def _object(kind: str, name: str, **content: Any) -> Manifest:
     return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **content}
 
 
-def _adapted(deployment: Manifest, replicas: int) -> Manifest:
-    """The Deployment with its inner conversation on the pod's address."""
+def _adapted(deployment: Manifest, replicas: int, settings: Mapping[str, str]) -> Manifest:
+    """The Deployment with its inner conversation on the pod's address, and with further settings."""
     deployment["spec"]["replicas"] = replicas
     router, envoy = deployment["spec"]["template"]["spec"]["containers"]
     listen = next(entry for entry in router["env"] if entry["name"] == "KVPLAN_ROUTER_LISTEN")
     listen["value"] = "$(POD_IP):9002"
+    router["env"] += [{"name": f"KVPLAN_ROUTER_{name}", "value": value} for name, value in settings.items()]
     hook = " ".join(router["lifecycle"]["preStop"]["exec"]["command"])
     router["lifecycle"]["preStop"]["exec"]["command"] = ["sh", "-c", f"{hook} --admin={_ADDRESS}:9901"]
     envoy["args"] = [f"{_OWN_ADDRESS} {_MOUNTED} > {_CONFIG}; {envoy['args'][0].replace(_MOUNTED, _CONFIG)}"]

@@ -45,6 +45,7 @@ class World:
         routers: int = 2,
         tell: Progress = silent,
         settings: Mapping[str, str] = MappingProxyType({}),
+        router_settings: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Prepare; everything starts with the block.
 
@@ -53,8 +54,10 @@ class World:
             routers: replicas.
             tell: of the progress.
             settings: of the operator, as its variables name them without `KVPLAN_`.
+            router_settings: of the routers, as their variables name them without `KVPLAN_ROUTER_`.
         """
         self._nodes, self._routers, self._tell, self._settings = nodes, routers, tell, settings
+        self._router_settings = router_settings
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -107,7 +110,7 @@ class World:
         self.operator = cluster.run(self._operator(port), lambda: answers(f"{self.operator_url}/readyz"))
         self._tell("routers, each with an Envoy")
         cluster.kubectl("wait", "serviceaccount/default", PLACE, "--for=create", "--timeout=30s")
-        self.apply(*manifests.router(self._routers))
+        self.apply(*manifests.router(self._routers, self._router_settings))
 
     def _operator(self, port: int) -> Command:
         identity = self.cluster.plane.identity(manifests.OPERATOR, "system:serviceaccounts", "system:authenticated")

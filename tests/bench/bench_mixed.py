@@ -23,7 +23,7 @@ from aiohttp import ClientSession, ClientTimeout, TCPConnector
 
 from e2e.harness.pages import total
 from e2e.router.bed import Bed
-from e2e.router.parts import Layout
+from e2e.router.parts import Layout, with_options
 from e2e.router.tables import ClassPolicy, WrittenTable
 from kvplan_solver.budget import ceil_to_block
 from tests.bench.report import Row, table
@@ -35,6 +35,8 @@ FRACTILES = (0.25, 0.5, 0.75, 10 / 11)
 CLIENTS, REQUESTS, WARM_UP = 48, 1_500, 300
 CLASS_HEADER = "x-request-class"
 TIME_SCALE = 0.5
+READ_MILLI = "500"
+"""Thousandths of the answers that the router reads: a run is short, and the router learns prompts from them."""
 _WAITING = (10_000, 25_000)
 _COUNTERS = ("vllm:num_preemptions_total", "vllm:iteration_tokens_total_count", "vllm:generation_tokens_total")
 
@@ -198,7 +200,7 @@ async def _row(way: Way, asked: Sequence[Asked]) -> Row:
         "--block-size", str(BLOCK_TOKENS), "--num-gpu-blocks-override", str(BLOCKS), "--max-model-len", "2048",
         "--max-num-seqs", "128", "--stand-in-time-scale", str(TIME_SCALE), *way.flags,
     )  # fmt: skip
-    with Bed(Layout(upstreams=2, engine=engine)) as bed:
+    with Bed(with_options(Layout(upstreams=2, engine=engine), sample_milli=READ_MILLI)) as bed:
         bed.publish(_table(bed.addresses, way))
         run = Run(bed, iter(asked))
         async with ClientSession(connector=TCPConnector(limit=0), timeout=ClientTimeout(total=600)) as session:

@@ -5,9 +5,7 @@ their own.
 """
 
 import time
-from collections.abc import Callable
 from importlib.util import find_spec
-from itertools import count
 from random import Random
 
 from kvplan_router.settings import BadSetting, RouterSettings
@@ -16,20 +14,12 @@ from kvplan_router.transport.interface import Decider, Transport
 
 EXTENSION = "kvplan_router_native"
 _MILLI = 1000
-FIRST_ANSWERS = 500
-"""Answers of a new process that are all read: until it knows prompts by their bytes it reserves for long ones."""
 
 
 def exchange_rules(settings: RouterSettings, rng: Random) -> ExchangeRules:
     """The rules that both transports follow."""
-    return ExchangeRules(settings.in_flight, settings.body_bytes_max, _sampling(settings.sample_milli, rng))
-
-
-def _sampling(sample_milli: int, rng: Random) -> Callable[[], bool]:
-    """Whether the next answer is read: the first ones are, then a share of them; none where the share is 0."""
-    answers, share = count(), sample_milli / _MILLI
-    first = FIRST_ANSWERS if sample_milli else 0
-    return lambda: next(answers) < first or rng.random() < share
+    sampled = settings.sample_milli / _MILLI
+    return ExchangeRules(settings.in_flight, settings.body_bytes_max, lambda: rng.random() < sampled)
 
 
 def open_transport(settings: RouterSettings, decider: Decider, rng: Random) -> Transport:
