@@ -7,15 +7,15 @@ import pytest
 
 from e2e.router.bed import Bed
 from e2e.router.client import Client, Load, eventually
-from e2e.router.parts import Layout, with_options
+from e2e.router.parts import Layout
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("calm")]
 
 
 @pytest.fixture(scope="module")
 def layout() -> Layout:
-    """Three upstreams, two routers, which read no answers: one that drains waits for the streams it reads."""
-    return with_options(Layout(upstreams=3, routers=2), sample_milli="0")
+    """Three upstreams, two routers."""
+    return Layout(upstreams=3, routers=2)
 
 
 def revive(bed: Bed, number: int) -> None:
