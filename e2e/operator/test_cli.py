@@ -47,11 +47,8 @@ class TestPlanDiffExplain:
         assert done.code == 1
         assert f"From {stage.large[1]} to {stage.small[1]}" in done.stdout
         old, new = stage.groups(stage.large), stage.groups(stage.small)
-        start, stay, fewer = (
-            (new - old).total(),
-            (old & new).total(),
-            stage.kinds(stage.large) - stage.kinds(stage.small),
-        )
+        start, stay = (new - old).total(), (old & new).total()
+        fewer = stage.kinds(stage.large) - stage.kinds(stage.small)
         assert f"{start} pods start, {fewer.total()} stop for good, {stay} go on undisturbed." in done.stdout
         assert stage.kvplan("diff", FLEET, "--old=current", "--new=current").code == 0
 

@@ -103,7 +103,7 @@ class ClassView:
     sizes: PromptSizes
     meter: ClassMeter
 
-    def tokens(self, destination: Destination, need: "Need") -> int:
+    def tokens(self, destination: Destination, need: Need) -> int:
         """What a request takes there: R̃, less what it spares, and never less than its own prompt."""
         planned = self.tokens_on.get(destination.configuration, self.largest_tokens)
         spared, least = need
@@ -112,7 +112,7 @@ class ClassView:
             return left
         return least if least < planned else planned
 
-    def need(self, size: int) -> "Need":
+    def need(self, size: int) -> Need:
         """What a request of so many bytes needs of R̃."""
         prompt = self.sizes.tokens(size) if self.prompt_tokens and size else None
         if prompt is None:
