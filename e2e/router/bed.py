@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -115,11 +116,8 @@ class Bed:
 
     def in_flight(self) -> dict[str, int]:
         """Requests in flight by slot, over all routers."""
-        total: dict[str, int] = {}
-        for router in range(self.layout.routers):
-            for slot, count in self.state(router)["inFlight"].items():
-                total[slot] = total.get(slot, 0) + count
-        return total
+        counted: list[dict[str, int]] = [self.state(router)["inFlight"] for router in range(self.layout.routers)]
+        return dict(sum(map(Counter, counted), Counter[str]()))
 
     def until(self, check: Callable[[], bool], what: str, seconds: float = 10.0) -> None:
         """Wait until something holds.

@@ -7,15 +7,18 @@ import pytest
 
 from e2e.router.bed import Bed
 from e2e.router.client import Client, Load, eventually
-from e2e.router.parts import Layout
+from e2e.router.parts import Layout, with_options
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("calm")]
+
+UNPLANNED = "http.gateway.ext_proc.failure_mode_allowed"
+"""Envoy's count of requests that went on without a router."""
 
 
 @pytest.fixture(scope="module")
 def layout() -> Layout:
-    """Three upstreams, two routers."""
-    return Layout(upstreams=3, routers=2)
+    """Three upstreams, two routers that read no answers: one that reads waits for them when it drains."""
+    return with_options(Layout(upstreams=3, routers=2), sample_milli="0")
 
 
 def revive(bed: Bed, number: int) -> None:
@@ -30,7 +33,9 @@ async def test_both_routers_killed_under_load_fail_no_request(bed: Bed) -> None:
             router.kill()
         await load.answered(400)
         await asyncio.gather(*(asyncio.to_thread(revive, bed, n) for n in range(2)))
+        unplanned = bed.envoy_counter(UNPLANNED)
         await load.answered(200)
+        assert bed.envoy_counter(UNPLANNED) == unplanned, "every worker of Envoy asks as soon as Envoy says healthy"
     assert set(load.statuses) == {200}
 
 
@@ -66,6 +71,18 @@ async def test_a_router_that_drains_under_load_fails_no_request_and_breaks_no_st
         await asyncio.to_thread(revive, bed, 0)
     assert set(load.statuses) == {200}
     assert [a.body.endswith(b"data: [DONE]\n\n") for a in answers] == [True] * 20
+
+
+async def test_a_router_that_drains_reads_the_answers_that_it_reads_to_their_end(layout: Layout) -> None:
+    with Bed(with_options(layout, sample_milli="1000")) as bed:
+        async with Client(bed) as client:
+            streams = [asyncio.create_task(client.stream(100, 0.01)) for _ in range(20)]
+            await eventually(bed, lambda: sum(bed.in_flight().values()) == 20, "twenty streams")
+            read = sum(bed.state(0)["inFlight"].values())
+            await asyncio.to_thread(bed.routers[0].stop)
+            assert sum(bed.load(upstream) for upstream in range(3)) <= 20 - read, "it waited for its own"
+            answers = await asyncio.gather(*streams)
+        assert [a.body.endswith(b"data: [DONE]\n\n") for a in answers] == [True] * 20
 
 
 async def test_a_destination_killed_under_load_fails_no_request_after_the_open_ones(bed: Bed) -> None:

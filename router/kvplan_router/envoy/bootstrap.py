@@ -9,6 +9,8 @@ from kvplan_router.transport.names import EXT_PROC_SERVICE
 
 _UNLIMITED = 1_000_000
 _HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+_AT_ONCE = {"update_merge_window": "0s"}
+"""Envoy keeps a change of health from its workers for up to a second, to merge changes; requests go unplanned then."""
 
 
 def bootstrap(options: EnvoyOptions) -> Document:
@@ -72,6 +74,7 @@ def _engines(options: EnvoyOptions) -> Document:
         "connect_timeout": "1s",
         "circuit_breakers": _open_breakers(),
         "load_balancing_policy": override_host_policy(),
+        "common_lb_config": _AT_ONCE,
         "typed_extension_protocol_options": {_HTTP_OPTIONS: _engine_protocol()},
         **_discovery(options),
     }
@@ -121,7 +124,7 @@ def _routers(options: EnvoyOptions) -> Document:
         "typed_extension_protocol_options": {_HTTP_OPTIONS: protocol},
         "health_checks": [check],
         # With no healthy router the filter fails open at once; panic mode would ask the dead one first.
-        "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
+        "common_lb_config": {**_AT_ONCE, "healthy_panic_threshold": {"value": 0}},
         "load_assignment": _assignment(ROUTERS, options.routers),
         **_tls(options),
     }
