@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from kvplan_cli.generated import Generated, replace_file
+from kvplan_cli.generated import Generated, difference, replace_file
 from kvplan_operator.api.conditions import (
     CLASS_CONDITIONS,
     FLEET_CONDITIONS,
@@ -63,10 +63,7 @@ def write_table(path: Path) -> list[Path]:
 
 def differing_table(path: Path) -> list[str]:
     """What is wrong with the document at a path, a sentence; empty where it is as generated."""
-    if path.is_file() and path.read_text(encoding="utf-8") == condition_table():
-        return []
-    problem = "it differs from the API's words" if path.is_file() else "it is missing"
-    return [f"{path}: {problem}: {REMEDY}"]
+    return difference(path, condition_table(), "it differs from the API's words", REMEDY)
 
 
 GENERATED = Generated("condition_table", "FILE", write_table, differing_table)

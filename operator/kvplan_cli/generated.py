@@ -81,14 +81,16 @@ class Pages:
         """One line per file that is missing, not the generated one, or a stranger; empty where all are as generated."""
         wanted = {directory / name: text for name, text in self.texts().items()}
         strangers = sorted(set(directory.glob(self.pattern)) - set(wanted))
-        return [line for path, text in wanted.items() for line in self._difference(path, text)] + [
+        return [line for path, text in wanted.items() for line in difference(path, text, self.differs, self.remedy)] + [
             f"{path}: {self.stranger}: remove it" for path in strangers
         ]
 
-    def _difference(self, path: Path, text: str) -> list[str]:
-        if not path.is_file():
-            return [f"{path}: it is missing: {self.remedy}"]
-        return [] if path.read_bytes() == text.encode() else [f"{path}: {self.differs}: {self.remedy}"]
+
+def difference(path: Path, text: str, differs: str, remedy: str) -> list[str]:
+    """What is wrong with a file that should have this text, a sentence; empty where it has."""
+    if not path.is_file():
+        return [f"{path}: it is missing: {remedy}"]
+    return [] if path.read_bytes() == text.encode() else [f"{path}: {differs}: {remedy}"]
 
 
 def replace_file(path: Path, text: str) -> Path:

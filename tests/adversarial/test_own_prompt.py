@@ -11,7 +11,9 @@ from kvplan_operator.model.snapshot import EngineState, Quality, Snapshot
 from kvplan_operator.plan.hot_values import hot_values, with_hot_values
 from kvplan_operator.plan.planned import Planned
 from kvplan_router.core.decide import Router
+from kvplan_router.core.ledger import reserve
 from kvplan_router.core.prompt_sizes import ENOUGH
+from kvplan_router.core.slot_account import SlotAccount
 from kvplan_router.core.values import Outcome, Pick, Request, Shed, Usage, Wait
 from tests.planning import demo
 from tests.routing import Shelf, engine, router_pod, running, said, snapshot, state
@@ -35,7 +37,7 @@ def chat(**fields: Any) -> dict[str, Any]:
 def learned(made: Router, size: int, prompt: int) -> None:
     """Let a router see answers to requests that the gateway placed, as in observe mode: no slot is touched."""
     for _ in range(ENOUGH):
-        made._sizes_of("chat").learn(size, prompt)
+        made.finish(reserve(SlotAccount(""), 0, "chat", 0.0, size), Usage(prompt, 5))
 
 
 # Who waits

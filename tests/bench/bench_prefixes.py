@@ -5,51 +5,31 @@ the rates of the trace's first third only; figures are of the rest, which every 
 """
 
 import asyncio
-import json
 import statistics
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aiohttp import ClientSession, ClientTimeout, TCPConnector
-
 from e2e.router.bed import Bed
-from e2e.router.parts import Layout
 from e2e.router.tables import KEY_HEADER, SECRET, ClassPolicy, WrittenTable
 from kvplan_cli.sample_workload import data_directory
+from kvplan_solver.cacheroute.capacity import KeyCapacity
 from kvplan_solver.cacheroute.inputs import Settings, fleet, key_rates
 from kvplan_solver.cacheroute.keys import key_hash
 from kvplan_solver.cacheroute.plan import plan_keys
 from tests.bench.data_plane import as_it_is
 from tests.bench.envoy_policies import by_hash, in_turn
+from tests.bench.prefix_engines import Served, engines, served
 from tests.bench.prefix_trace import LONGEST_TOKENS, TRACE, TraceRequest, read
 from tests.bench.report import Row, table
+from tests.bench.warm_knee import warm_knee
 
 ENGINES = 4
-TIME_SCALE = 0.33
 KNOWN_SHARE = 1 / 3
 CACHES_TOKENS = (64_000, 40_960)
 """KV cache of an engine: room for a hot prefix beside what comes and goes, and hardly any."""
-ENGINE = (
-    "--block-size", "16", "--max-model-len", "40000", "--max-num-seqs", "64", "--enable-prompt-tokens-details",
-    "--stand-in-time-scale", str(TIME_SCALE),
-)  # fmt: skip
 WARM_SLOTS = 8
-Q_CAP = 1.5
-"""Requests per second of one key on one engine: a quarter of what four compute of this trace without a cache."""
-
-
-@dataclass(frozen=True)
-class Served:
-    """One request as the client saw it: hit tokens of its prompt, seconds to the first and the last byte."""
-
-    asked: TraceRequest
-    status: int
-    hit_tokens: int
-    first: float
-    last: float
 
 
 @dataclass(frozen=True)
@@ -80,11 +60,18 @@ def section() -> str:
         return f"Skipped: no {TRACE} in {directory}.\n"
     requests = read(directory)
     known = [request for request in requests if request.at < KNOWN_SHARE * requests[-1].at]
-    return "\n".join(_table(cache_tokens, known, requests) for cache_tokens in CACHES_TOKENS)
+    bend, curve = warm_knee(known, CACHES_TOKENS[0])
+    told = [_knee_told(bend, curve), *(_table(cache_tokens, bend, known, requests) for cache_tokens in CACHES_TOKENS)]
+    return "\n".join(told)
 
 
-def _table(cache_tokens: int, known: Sequence[TraceRequest], requests: Sequence[TraceRequest]) -> str:
-    homes = planned_homes(known, cache_tokens)
+def _knee_told(bend: float, curve: Mapping[int, float]) -> str:
+    points = ", ".join(f"{seconds:.2f} s at {rate}" for rate, seconds in curve.items())
+    return f"One engine, the hottest key warm: first token P99 {points} requests per second; the knee is {bend:g}.\n"
+
+
+def _table(cache_tokens: int, bend: float, known: Sequence[TraceRequest], requests: Sequence[TraceRequest]) -> str:
+    homes = planned_homes(known, cache_tokens, bend)
     rows = [_row(way, homes, known, asyncio.run(_served(way, homes, requests, cache_tokens))) for way in WAYS]
     title = (
         f"Prefix hits on {TRACE}: {len(requests) - len(known)} requests after the {len(known)} that the plan knows, "
@@ -93,7 +80,7 @@ def _table(cache_tokens: int, known: Sequence[TraceRequest], requests: Sequence[
     return table(title, rows)
 
 
-def planned_homes(known: Sequence[TraceRequest], cache_tokens: int) -> dict[str, list[int]]:
+def planned_homes(known: Sequence[TraceRequest], cache_tokens: int, bend: float) -> dict[str, list[int]]:
     """Where CacheRoute's planner puts the keys seen so far, engines by number."""
     seconds = max(request.at for request in known) or 1.0
     counts = Counter(request.key for request in known)
@@ -101,58 +88,38 @@ def planned_homes(known: Sequence[TraceRequest], cache_tokens: int) -> dict[str,
     rates = key_rates(list(hashes), [counts[key] / seconds for key in hashes.values()])
     where = fleet([f"tp1-{n}" for n in range(ENGINES)], warm_slots=WARM_SLOTS)
     window = cache_tokens * ENGINES / (sum(request.prompt_tokens for request in known) / seconds)
-    plan = plan_keys(rates, where, Settings(q_cap=Q_CAP, eviction_window_seconds=window, backups=False))
+    come_again = sum(many for many in counts.values() if many > 1)
+    capacity = KeyCapacity(bend, cold_share=1 - come_again / len(known))
+    plan = plan_keys(rates, where, Settings(q_cap=capacity.q_cap, eviction_window_seconds=window, backups=False))
     return {hashes[key]: [int(slot.rpartition("-")[2]) for slot in plan.home(key)] for key in map(int, plan.keys)}
 
 
 async def _served(
     way: Way, homes: dict[str, list[int]], requests: Sequence[TraceRequest], cache_tokens: int
 ) -> list[Served]:
-    engine = (*ENGINE, "--num-gpu-blocks-override", str(cache_tokens // 16))
-    layout = Layout(upstreams=ENGINES, engine=engine, edit=way.edit)
-    with Bed(layout) as bed:
+    with Bed(engines(ENGINES, cache_tokens, way.edit)) as bed:
         policy = ClassPolicy(reservation_tokens=1)
         bed.publish(WrittenTable(bed.addresses, generation=2, classes=[policy], homes=homes if way.homes else {}))
-        timeout = ClientTimeout(total=600)
-        async with ClientSession(connector=TCPConnector(limit=0), timeout=timeout) as session:
-            began = time.monotonic()
-            return await asyncio.gather(*(_ask(session, bed.url, began, request) for request in requests))
+        return await served(bed, requests)
 
 
-async def _ask(session: ClientSession, url: str, began: float, request: TraceRequest) -> Served:
-    body = json.dumps({
-        "model": "tiny", "prompt": request.prompt(), "max_tokens": request.output_tokens, "ignore_eos": True,
-        "stream": True, "stream_options": {"include_usage": True},
-    })  # fmt: skip
-    headers = {KEY_HEADER: request.key, "content-type": "application/json"}
-    await asyncio.sleep(began + request.at * TIME_SCALE - time.monotonic())
-    asked = time.monotonic()
-    async with session.post(f"{url}/v1/completions", data=body, headers=headers) as got:
-        first, hit = 0.0, 0
-        async for line in got.content:
-            first = first or time.monotonic() - asked
-            if b'"cached_tokens"' in line:
-                hit = json.loads(line.removeprefix(b"data: "))["usage"]["prompt_tokens_details"]["cached_tokens"]
-        return Served(request, got.status, hit, first, time.monotonic() - asked)
-
-
-def _row(way: Way, homes: dict[str, list[int]], known: Sequence[TraceRequest], served: Sequence[Served]) -> Row:
-    later = served[len(known) :]
+def _row(way: Way, homes: dict[str, list[int]], known: Sequence[TraceRequest], answers: Sequence[Served]) -> Row:
+    later = answers[len(known) :]
     admitted = [one for one in later if one.asked.key in homes]
-    firsts = [one.first / TIME_SCALE for one in later]
+    firsts = [one.first for one in later]
     return {
         "way": way.name,
         "hit rate of planned keys": _hit_rate(admitted),
         "hit rate of all": _hit_rate(later),
         "first token P50 / P95 (s)": f"{statistics.median(firsts):.2f} / {_percentile(firsts, 95):.2f}",
-        "whole answer P95 (s)": f"{_percentile([one.last / TIME_SCALE for one in later], 95):.1f}",
-        "not 200": str(sum(one.status != 200 for one in served)),
+        "whole answer P95 (s)": f"{_percentile([one.last for one in later], 95):.1f}",
+        "not 200": str(sum(one.status != 200 for one in answers)),
     }
 
 
-def _hit_rate(served: Sequence[Served]) -> str:
-    asked = sum(one.asked.prompt_tokens for one in served)
-    return f"{sum(one.hit_tokens for one in served) / asked:.1%}" if asked else "no request"
+def _hit_rate(answers: Sequence[Served]) -> str:
+    asked = sum(one.asked.prompt_tokens for one in answers)
+    return f"{sum(one.hit_tokens for one in answers) / asked:.1%}" if asked else "no request"
 
 
 def _percentile(values: Sequence[float], percent: int) -> float:

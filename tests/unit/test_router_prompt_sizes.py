@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from kvplan_router.core.decide import Router
+from kvplan_router.core.ledger import reserve
 from kvplan_router.core.prompt_sizes import ENOUGH, REMEMBERED, PromptSizes
+from kvplan_router.core.slot_account import SlotAccount
 from kvplan_router.core.values import Request, Usage, Wait
 from tests.unit.router_world import document, picked, request, request_class, router, slot, table
 
@@ -133,7 +135,7 @@ def test_who_waits_takes_what_it_needs_by_then() -> None:
     learned_later = made.decide(sized(400))
     assert isinstance(learned_later, Wait)
     for _ in range(ENOUGH):
-        made._sizes_of("chat").learn(400, 40)
+        made.finish(reserve(SlotAccount(""), 0, "chat", 0.0, 400), Usage(40, 5))
     made.finish(open_ones[1], Usage(40, 5))
     (released,) = made.release(1.5)
     assert picked(released.decision).ticket.tokens == PLANNED - 32

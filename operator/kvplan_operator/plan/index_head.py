@@ -73,8 +73,7 @@ def index_head(planned: Planned, fingerprint: str, version: TableVersion) -> dic
     mode = "plan" if fleet.spec.routing.mode is RoutingMode.PLAN else "observe"
     return common_head(fleet, fingerprint, version) | {
         "mode": mode,
-        "planDigest": plan_digest(planned.plan.spec),
-        "blockTokens": planned.plan.spec.block_tokens,
+        **plan_told(planned),
         "classes": planned_classes(planned),
         "slots": [
             {
@@ -84,6 +83,11 @@ def index_head(planned: Planned, fingerprint: str, version: TableVersion) -> dic
             for slot in slots_of(planned.plan)
         ],
     }  # fmt: skip
+
+
+def plan_told(planned: Planned) -> dict[str, Any]:
+    """What an index says of the plan itself, whatever of it serves."""
+    return {"planDigest": plan_digest(planned.plan.spec), "blockTokens": planned.plan.spec.block_tokens}
 
 
 def common_head(fleet: ServingFleet, fingerprint: str, version: TableVersion) -> dict[str, Any]:

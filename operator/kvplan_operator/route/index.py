@@ -13,8 +13,7 @@ from kvplan_operator.api.request_class import RequestClass
 from kvplan_operator.model.problem import belongs
 from kvplan_operator.model.snapshot import Snapshot
 from kvplan_operator.plan.class_routing import queue, shed
-from kvplan_operator.plan.digest import plan_digest
-from kvplan_operator.plan.index_head import TableVersion, class_policy, class_rules, common_head
+from kvplan_operator.plan.index_head import TableVersion, class_policy, class_rules, common_head, plan_told
 from kvplan_operator.plan.planned import Planned
 from kvplan_operator.route.routes import routes_in_force
 from kvplan_operator.route.share_round import Shares
@@ -73,8 +72,7 @@ def plan_document(snapshot: Snapshot, planned: Planned, head: Head) -> dict[str,
             classes.append(found | unplanned_policy(request_class, snapshot))
     return _common(snapshot, head) | {
         "mode": "plan",
-        "planDigest": plan_digest(planned.plan.spec),
-        "blockTokens": planned.plan.spec.block_tokens,
+        **plan_told(planned),
         "classes": classes,
     }
 
