@@ -48,6 +48,19 @@ def ensure(recipe: Recipe, *binaries: str) -> Path:
     return recipe.directory
 
 
+def module_directory(recipe: Recipe) -> Path:
+    """Return where Go keeps the sources of the component, with the manifests that come with it.
+
+    Raises:
+        BuildFailed: when the module cannot be had.
+    """
+    argv = [str(go_command()), "mod", "download", "-C", str(recipe.module), "-json", recipe.version_of]
+    done = subprocess.run(argv, env={**os.environ, **GO_ENVIRONMENT}, check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise BuildFailed(f"{recipe.version_of} {recipe.version} is not to be had: {done.stdout}{done.stderr}")
+    return Path(json.loads(done.stdout)["Dir"])
+
+
 def build_costs(recipe: Recipe) -> dict[str, Cost]:
     """Return what the build of each cached binary took."""
     file = recipe.directory.parent / _COSTS_FILE

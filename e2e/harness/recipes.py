@@ -122,11 +122,17 @@ HELM = Recipe(
     packages={"helm": "helm.sh/helm/v4/cmd/helm"},
     version_variables={"helm.sh/helm/v4/internal/version.version": "{version}"},
 )
+ENDPOINT_PICKER = Recipe(
+    name="endpoint-picker",
+    version_of="sigs.k8s.io/gateway-api-inference-extension",
+    packages={"epp": "sigs.k8s.io/gateway-api-inference-extension/cmd/epp"},
+    version_variables={},
+)
 
 CONTROL_PLANE = (ETCD, KWOK, KUBERNETES)
 GITOPS = (SOURCE_CONTROLLER, KUSTOMIZE_CONTROLLER, HELM)
 """What the slow tier installs with: minutes of building that the other tests do not need."""
-ALL = (*CONTROL_PLANE, PROMETHEUS, *GITOPS)
+ALL = (*CONTROL_PLANE, PROMETHEUS, *GITOPS, ENDPOINT_PICKER)
 
 
 def recipe_for(binary: str) -> Recipe:

@@ -15,6 +15,7 @@ ENVIRONMENT: Mapping[str, str] = {
     "TRANSFORMERS_OFFLINE": "1",
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
+    "VLLM_SERVER_DEV_MODE": "1",  # with /pause and /resume, so that a test decides when an engine begins
     "OMP_NUM_THREADS": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # its default pins cores; several servers would fight over one
     "GLOO_SOCKET_IFNAME": "lo",

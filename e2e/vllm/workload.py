@@ -1,24 +1,30 @@
 """Requests with known lengths, and an engine's own counts before and after.
 
 Inputs: a server's URL, output lengths, reservations, how requests reach it. Outputs: counts. Every request ignores the
-end of text and asks for exactly its length, so the truth is known.
+end of text and asks for exactly its length, so the truth is known. Without a gateway the engine has all requests before
+it begins: what it batches does not depend on how fast clients are.
 """
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import aiohttp
 
 from e2e.harness import pages
 
-POOL = ("--num-gpu-blocks-override=32", "--max-model-len=512", "--max-num-seqs=8", "--shutdown-timeout=15")
+POOL = (
+    "--num-gpu-blocks-override=32", "--max-model-len=512", "--max-num-seqs=8", "--shutdown-timeout=15",
+    "--enable-server-load-tracking",
+)  # fmt: skip
 """A cache that must preempt if nobody reserves: eight sequences of up to 462 tokens have 992 between them."""
 POOL_TOKENS = 31 * 32
 PROMPT_TOKENS = 22
 CLIENTS = 16
 _SECONDS = 300.0
+_LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -51,15 +57,41 @@ def served(url: str, lengths: Sequence[int], reservation_tokens: int | None, gat
     Raises:
         AssertionError: a request failed or its answer has another length.
     """
-    return asyncio.run(_served(url, lengths, reservation_tokens, gateway or url))
+    return asyncio.run(_served(url, lengths, reservation_tokens, gateway))
 
 
-async def _served(url: str, lengths: Sequence[int], reservation_tokens: int | None, gateway: str) -> Counts:
-    limit = asyncio.Semaphore(CLIENTS)
-    async with aiohttp.ClientSession(gateway, timeout=aiohttp.ClientTimeout(_SECONDS)) as session:
+async def _served(url: str, lengths: Sequence[int], reservation_tokens: int | None, gateway: str | None) -> Counts:
+    limit = asyncio.Semaphore(CLIENTS if gateway else len(lengths))
+    timeout, unlimited = aiohttp.ClientTimeout(_SECONDS), aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(gateway or url, timeout=timeout, connector=unlimited) as session:
         before = await counts(session, url)
-        await asyncio.gather(*(_ask(session, limit, n, length, reservation_tokens) for n, length in enumerate(lengths)))
+        asked = [_ask(session, limit, n, length, reservation_tokens) for n, length in enumerate(lengths)]
+        if gateway:
+            await asyncio.gather(*asked)
+        else:
+            await _all_at_once(session, asked)
         return (await counts(session, url)).since(before)
+
+
+async def _all_at_once(session: aiohttp.ClientSession, asked: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Let the engine begin when it has every request."""
+    await _tell(session, "/pause?mode=keep")
+    async with asyncio.TaskGroup() as group:
+        for each in asked:
+            group.create_task(each)
+        while await _load(session) < len(asked):
+            await asyncio.sleep(_LOOK_SECONDS)
+        await _tell(session, "/resume")
+
+
+async def _tell(session: aiohttp.ClientSession, what: str) -> None:
+    async with session.post(what) as answer:
+        answer.raise_for_status()
+
+
+async def _load(session: aiohttp.ClientSession) -> int:
+    async with session.get("/load") as answer:
+        return int((await answer.json())["server_load"])
 
 
 async def counts(session: aiohttp.ClientSession, url: str) -> Counts:

@@ -10,10 +10,10 @@ import sys
 import tempfile
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
@@ -29,9 +29,21 @@ from tests.bench.cpu import cpu_seconds_of
 from tests.bench.wrk import KEYS
 
 DESTINATIONS = 8
+_Entered = TypeVar("_Entered")
 _ROOT = Path(__file__).parents[2]
 _SEARCH_PATH = {"PYTHONPATH": ":".join(str(_ROOT / part) for part in (".", "router", "solver"))}
 _ANSWER = '{"choices": [{"text": "ok"}], "usage": {"prompt_tokens": 500, "completion_tokens": 7}}'
+
+_PAGE = """# TYPE vllm:num_requests_waiting gauge
+vllm:num_requests_waiting 0
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running 0
+# TYPE vllm:kv_cache_usage_perc gauge
+vllm:kv_cache_usage_perc 0
+# TYPE vllm:cache_config_info gauge
+vllm:cache_config_info{block_size="16",num_gpu_blocks="4096"} 1
+"""
+"""What pickers read of an engine; a destination is never busy."""
 
 Destinations = Callable[[Sequence[str], Path], Command]
 
@@ -70,18 +82,19 @@ class Plane:
         directory: of this run; ``index.json`` in it is the router's table.
         table: in force at first: every key has one home and a backup.
         router_ports: of the router, where there is one.
+        ports: for whatever else is started.
     """
 
     def __init__(self, stack: ExitStack, destinations: Destinations) -> None:
         self._stack = stack
         self.directory = Path(tempfile.mkdtemp(prefix="kvplan-bench-"))
         stack.callback(shutil.rmtree, self.directory, ignore_errors=True)
-        self._ports = PortLease()
-        stack.callback(self._ports.release)
+        self.ports = PortLease()
+        stack.callback(self.ports.release)
         self.processes: dict[str, Process] = {}
         self.urls: list[str] = []
         self._admins: list[str] = []
-        self.addresses = [f"{HOST}:{self._ports.take()}" for _ in range(DESTINATIONS)]
+        self.addresses = [f"{HOST}:{self.ports.take()}" for _ in range(DESTINATIONS)]
         self.start("destinations", destinations(self.addresses, self.directory))
         ready = self.processes.pop("destinations")
         until(lambda: all(answers(f"http://{address}/health") for address in self.addresses), "destinations", ready)
@@ -90,7 +103,7 @@ class Plane:
         self.table = WrittenTable(self.addresses, budget_tokens=10**9, homes=homes, backups=backups)
         self.publish(self.table)
         (self.directory / parts.SECRET_FILE).write_bytes(SECRET)
-        self.router_ports = RouterPorts(*(self._ports.take() for _ in range(3)))
+        self.router_ports = RouterPorts(*(self.ports.take() for _ in range(3)))
 
     def publish(self, table: WrittenTable) -> None:
         """Replace the router's table in one step."""
@@ -142,7 +155,7 @@ class Plane:
         self, edit: Callable[[dict[str, Any]], None] = as_it_is, workers: int = 1, role: str = "Envoy"
     ) -> None:
         """One of our Envoys; ``edit`` changes its configuration."""
-        listen, admin = self._ports.take(), self._ports.take()
+        listen, admin = self.ports.take(), self.ports.take()
         layout = Layout(edit=edit, envoy_workers=workers)
         self.start(role, parts.envoy_before(layout, [self.router_ports], listen, admin, self.directory))
         url, page = f"http://{HOST}:{listen}", f"http://{HOST}:{admin}"
@@ -157,7 +170,7 @@ class Plane:
 
     def start_vllm_router(self, command: Path, policy: str) -> None:
         """The router that the vLLM project publishes."""
-        port, metrics = self._ports.take(), self._ports.take()
+        port, metrics = self.ports.take(), self.ports.take()
         argv = [
             str(command), "--host", HOST, "--port", str(port), "--policy", policy, "--log-level", "error",
             "--prometheus-port", str(metrics), "--worker-urls", *(f"http://{a}" for a in self.addresses),
@@ -166,6 +179,10 @@ class Plane:
         url = f"http://{HOST}:{port}"
         until(lambda: answers(f"{url}/health"), "vllm-router", self.processes["router"])
         self.urls.append(url)
+
+    def enter(self, what: AbstractContextManager[_Entered]) -> _Entered:
+        """Something that ends with this plane."""
+        return self._stack.enter_context(what)
 
     def start(self, role: str, command: Command) -> None:
         """Start a process that ends with this plane."""
@@ -203,8 +220,10 @@ def _asks(admin: str) -> bool:
 
 
 def _listener(port: str) -> dict[str, Any]:
-    answer = {"status": 200, "body": {"inline_string": _ANSWER}}
-    routes = [{"match": {"prefix": "/"}, "direct_response": answer}]
+    routes = [
+        {"match": match, "direct_response": {"status": 200, "body": {"inline_string": text}}}
+        for match, text in (({"path": "/metrics"}, _PAGE), ({"prefix": "/"}, _ANSWER))
+    ]
     hosts = [{"name": "all", "domains": ["*"], "routes": routes}]
     manager = {
         "@type": API + "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",

@@ -89,7 +89,7 @@ def _split_row(transport: str, rounds: Rounds, alone: float) -> Row:
 
 def throughput(pace: Pace) -> str:
     """Requests per second with as many Envoy workers as the smallest machine has cores."""
-    others, missing = peers("consistent_hash", "cache_aware")
+    others, missing = peers("consistent_hash", "cache_aware", workers=WORKERS)
     ours = [routed(transport, workers=WORKERS) for transport in TRANSPORTS]
     with ExitStack() as stack:
         planes = standing(stack, (plain(WORKERS), *ours, *others))

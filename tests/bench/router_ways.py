@@ -9,14 +9,17 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from statistics import median
 from typing import Any
 
+from e2e.harness.errors import BuildFailed
 from e2e.router.filters import behave_like, ext_proc
 from e2e.router.tables import ClassPolicy
 from tests.bench.data_plane import Plane, as_it_is, ask_nobody, plane
+from tests.bench.endpoint_picker import PICKER, found_parts, start_picker
 from tests.bench.wrk import KEY_FIELD, Answered, Load, run
 
 SMALL, LARGE = 2_000, 220_000
@@ -166,12 +169,28 @@ def _vllm_router() -> Path:
     return command
 
 
-def peers(*policies: str) -> tuple[tuple[Way, ...], str]:
-    """The vLLM project's router by policy, and a line that says why there is none."""
+def picker(workers: int = 1) -> Way:
+    """The Inference Extension's endpoint picker.
+
+    Raises:
+        NotInstalled: it does not build.
+    """
     try:
-        return tuple(vllm(policy) for policy in policies), ""
-    except NotInstalled as why:
-        return (), f"{why}\n"
+        return Way(PICKER, partial(start_picker, found_parts(), workers))
+    except BuildFailed as error:
+        raise NotInstalled(f"{PICKER} left out: {error}") from error
+
+
+def peers(*policies: str, workers: int = 1) -> tuple[tuple[Way, ...], str]:
+    """The vLLM project's router by policy and the endpoint picker, and a line that says which are missing and why."""
+    found, missing = [], []
+    makers = [*(partial(vllm, policy) for policy in policies), partial(picker, workers)]
+    for make in makers:
+        try:
+            found.append(make())
+        except NotInstalled as why:
+            missing.append(f"{why}\n")
+    return tuple(found), "".join(dict.fromkeys(missing))
 
 
 def standing(stack: ExitStack, ways: Iterable[Way]) -> dict[str, Plane]:
