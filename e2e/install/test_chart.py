@@ -75,6 +75,19 @@ def test_two_fleets_of_one_namespace_share_one_hash_secret() -> None:
     assert len(routers) == 2
 
 
+def test_a_router_takes_further_settings_as_variables() -> None:
+    variable = {"name": "KVPLAN_ROUTER_SAMPLE_MILLI", "value": "200"}
+    objects = helm_template({"routers": [{**ROUTER, "extraEnv": [variable]}]})
+    (pod,) = [
+        item["spec"]["template"]["spec"]
+        for item in objects
+        if item["kind"] == "Deployment" and "router" in item["metadata"]["name"]
+    ]
+    (router,) = [container for container in pod["containers"] if container["name"] == "router"]
+    assert router["env"][-1] == variable
+    assert len({each["name"] for each in router["env"]}) == len(router["env"])
+
+
 def test_a_hash_secret_of_ones_own_is_used_and_none_is_made() -> None:
     objects = helm_template({"routers": [ROUTER], "hashSecret": {"existing": "ours"}})
     assert not [item for item in objects if item["kind"] == "Secret"]

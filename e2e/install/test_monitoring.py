@@ -5,8 +5,11 @@ import re
 import tempfile
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -31,14 +34,18 @@ pytest.importorskip("kvplan_engine", reason="the engine stand-in is not installe
 pytestmark = pytest.mark.e2e
 
 
-@pytest.fixture(scope="module")
-def prometheus() -> Iterator[str]:
-    """A Prometheus that scrapes nothing and has evaluated every rule."""
+@contextmanager
+def prometheus_of(*scraped: str) -> Iterator[tuple[str, Process]]:
+    """URL of a Prometheus that has evaluated every rule, over what these ``host:port`` export; and its process."""
     ports = PortLease()
     with tempfile.TemporaryDirectory(prefix="kvplan-rules-") as name:
         directory = Path(name)
         (directory / "rules.yaml").write_text(yaml.safe_dump(rule_groups()))
-        settings = {"global": {"evaluation_interval": "1s"}, "rule_files": [str(directory / "rules.yaml")]}
+        settings = {
+            "global": {"evaluation_interval": "1s", "scrape_interval": "1s"},
+            "rule_files": [str(directory / "rules.yaml")],
+            "scrape_configs": [{"job_name": "pages", "static_configs": [{"targets": list(scraped)}]}],
+        }
         (directory / "prometheus.yaml").write_text(yaml.safe_dump(settings))
         port = ports.take()
         server = Process(command(directory, port), directory)
@@ -46,10 +53,17 @@ def prometheus() -> Iterator[str]:
         try:
             url = f"http://{HOST}:{port}"
             until(lambda: answers(f"{url}/-/ready") and evaluated(url), "every rule evaluated", server)
-            yield url
+            yield url, server
         finally:
             server.stop()
             ports.release()
+
+
+@pytest.fixture(scope="module")
+def prometheus() -> Iterator[str]:
+    """One that scrapes nothing."""
+    with prometheus_of() as (url, _):
+        yield url
 
 
 def rules(prometheus: str) -> list[dict[str, Any]]:
@@ -70,6 +84,53 @@ def test_every_alert_is_loaded_and_evaluates(prometheus: str) -> None:
 
 def test_without_any_operator_the_alert_for_it_rises_and_no_other(prometheus: str) -> None:
     assert [rule["name"] for rule in rules(prometheus) if rule["state"] != "inactive"] == ["KvplanNoLeader"]
+
+
+@contextmanager
+def page(text: str) -> Iterator[str]:
+    """The ``host:port`` of a server that exports this."""
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer((HOST, 0), Page) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"{HOST}:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize(("router", "rises"), [(41, True), (42, False)])
+def test_a_table_is_old_only_while_a_newer_one_is_published(router: int, rises: bool) -> None:
+    fleet = '{fleet="default/fleet"'
+    text = (
+        f"kvplan_operator_table_generation{fleet}}} 42\n"
+        f'kvplan_router_table_generation{fleet},pod="a"}} {router}\n'
+        f'kvplan_router_table_age_seconds{fleet},pod="a"}} 86400\n'
+    )
+    with page(text) as address, prometheus_of(address) as (url, server):
+        until(lambda: last(url, "kvplan_operator_table_generation") == 42, "a scrape", server)
+        seen = evaluations(url, "KvplanTableOld")
+        until(lambda: evaluations(url, "KvplanTableOld") > seen, "the rule evaluated on it", server)
+        (state,) = [rule["state"] for rule in rules(url) if rule["name"] == "KvplanTableOld"]
+    assert state == ("pending" if rises else "inactive")
+
+
+def last(prometheus: str, series: str) -> float | None:
+    with urllib.request.urlopen(f"{prometheus}/api/v1/query?query={series}", timeout=10) as answer:  # noqa: S310
+        found = json.load(answer)["data"]["result"]
+    return float(found[0]["value"][1]) if found else None
+
+
+def evaluations(prometheus: str, alert: str) -> str:
+    """When a rule was evaluated last; later times sort behind earlier ones."""
+    return next(str(rule["lastEvaluation"]) for rule in rules(prometheus) if rule["name"] == alert)
 
 
 def exported_by_engines() -> set[str]:

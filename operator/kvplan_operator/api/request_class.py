@@ -102,7 +102,7 @@ class TokenCounts(ApiModel):
     )
     input_max: Tokens | None = Field(default=None, description="Longest prompt. Absent: measured, else inputP95.")
     shared_prefix: Tokens | None = Field(
-        default=None, description="Leading tokens that all prompts share. Absent: measured, else 0."
+        default=None, description="Leading tokens that all prompts share. Absent: from a trace, else 0."
     )
     max_output: PositiveTokens = Field(description="Longest output the class may ask for.")
 

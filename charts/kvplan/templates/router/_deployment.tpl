@@ -55,6 +55,9 @@ env:
 - {name: KVPLAN_ROUTER_ADMIN, value: "0.0.0.0:9090"}
 - {name: KVPLAN_ROUTER_SECRET_FILE, value: /etc/kvplan/secret/hash-secret}
 - {name: KVPLAN_ROUTER_ENDPOINTS_FILE, value: /run/kvplan/endpoints.json}
+{{- with .router.extraEnv }}
+{{ toYaml . }}
+{{- end }}
 ports:
 - {name: metrics, containerPort: 9090}
 - {name: exchange, containerPort: 9004, protocol: UDP}

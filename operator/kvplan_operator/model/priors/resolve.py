@@ -1,6 +1,7 @@
 """Capacity and speeds of one configuration, each from the most trusted source that has a value.
 
-Order: measurement of the fleet itself > override in the fleet's spec > snapshot > formula. ``maxSequences``
+Order: measurement of the fleet itself > override in the fleet's spec > snapshot > formula; the operator hands on no
+measurement of what the spec states, so that there the spec is first. ``maxSequences``
 is a setting, not a property: the spec's, else derived from memory.
 Inputs: the API's model and configuration, the GPU product of the nodes, measurements, assumptions.
 Outputs: values with their sources and a ``SpeedCurve``, or the reason why the configuration cannot run.
