@@ -117,7 +117,7 @@ def test_a_build_that_fails_says_which(hello: Recipe) -> None:
 
 def test_an_unknown_component_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
     assert build.main(["etdc"]) == 2
-    known = "etcd, kwok, kubernetes, prometheus, source-controller, kustomize-controller, helm"
+    known = "etcd, kwok, kubernetes, prometheus, source-controller, kustomize-controller, helm, endpoint-picker"
     assert capsys.readouterr().err == f"unknown component etdc: choose from {known}\n"
 
 
