@@ -21,6 +21,7 @@ from pathlib import Path
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _OWNER_IS_GONE = 125
+_BETWEEN_LOOKS_SECONDS = 0.001
 
 
 def main(argv: list[str]) -> int:
@@ -56,8 +57,7 @@ def _run(command: list[str], owner: int, wake: int, grace: float) -> int:
         _drain(wake)
         os.killpg(child.pid, signal.SIGTERM)
         _readable(wake, ended, timeout=grace)
-    _kill_descendants()
-    status = child.wait()
+    status = child.returncode = _kill_descendants(child.pid)
     return status if status >= 0 else 128 - status
 
 
@@ -97,17 +97,24 @@ def _die_with(parent: int) -> Callable[[], None]:
     return before_exec
 
 
-def _kill_descendants() -> None:
-    """Kill what is left: orphans of the command are ours to reap, one generation after the other."""
+def _kill_descendants(first: int) -> int:
+    """Kill and reap all that is left, one generation after the other; returns how the first process ended.
+
+    The kernel's list of children leaves some out while others end, so that only its word that there is none counts.
+    """
     children = Path(f"/proc/self/task/{os.getpid()}/children")
-    while pids := [int(pid) for pid in children.read_text().split() if not _is_zombie(pid)]:
-        for pid in pids:
+    status = 0
+    while True:
+        for pid in map(int, children.read_text().split()):
             os.kill(pid, signal.SIGKILL)
-            _readable(os.pidfd_open(pid))
-
-
-def _is_zombie(pid: str) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        try:
+            pid, ending = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return status
+        if pid == first:
+            status = os.waitstatus_to_exitcode(ending)
+        if pid == 0:
+            select.select([], [], [], _BETWEEN_LOOKS_SECONDS)
 
 
 def _prctl(option: int, value: int) -> None:

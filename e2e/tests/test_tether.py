@@ -52,6 +52,27 @@ def test_a_process_that_ignores_sigterm_is_killed_after_its_grace(tmp_path: Path
     assert not process.running
 
 
+BREEDER = """
+trap '' TERM
+for n in $(seq 8); do (trap '' TERM; while :; do sleep 0.002; done) & echo $! >> pids; done
+touch {ready}; wait
+"""
+
+
+def test_nothing_survives_however_fast_descendants_come_and_go(tmp_path: Path) -> None:
+    for n in range(5):
+        ready, directory = tmp_path / f"ready-{n}", tmp_path / str(n)
+        directory.mkdir()
+        script = BREEDER.format(ready=ready)
+        process = Process(
+            Command("breeder", ["env", "-C", str(directory), "sh", "-c", script], grace_seconds=0.1), tmp_path
+        )
+        process.start()
+        eventually(ready.exists, "all of them run")
+        process.stop()
+        assert [pid for pid in (directory / "pids").read_text().split() if Path(f"/proc/{pid}").exists()] == []
+
+
 def test_a_process_may_be_started_again_after_a_crash(tmp_path: Path) -> None:
     script = f"echo alive; touch {tmp_path / 'ready'}; exec sleep 600"
     process = Process(Command("server", ["sh", "-c", script]), tmp_path)

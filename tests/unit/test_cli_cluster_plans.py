@@ -153,6 +153,13 @@ def test_the_youngest_plan_comes_first_and_ages_are_short() -> None:
     ]  # fmt: skip
 
 
+def test_of_plans_made_within_one_second_the_one_in_force_comes_first() -> None:
+    made = [plan_of((group("tp1", nodes),), creationTimestamp="2030-03-17T17:45:00Z") for nodes in (("a",), ("a", "b"))]
+    for current in made:
+        first, _ = entries(fleet_view(*made, current=current))
+        assert first.name == current.metadata.name
+
+
 def test_an_exported_plan_holds_the_decision_alone() -> None:
     plan = marked(demo().plan, condition(ConditionType.APPLIED))
     document: Any = clean(plan)

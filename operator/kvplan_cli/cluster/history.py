@@ -65,10 +65,15 @@ class Entry:
 
 
 def entries(view: FleetView) -> tuple[Entry, ...]:
-    """Every plan of the fleet, the youngest first."""
+    """Every plan of the fleet, the youngest first; of one second, the one in force."""
     found = [_entry(view, plan, digest) for digest, plan in view.shelf.plans.items()]
     found += [_entry(view, plan, plan_digest(plan.spec)) for plan in view.shelf.misnamed]
-    return tuple(sorted(found, key=lambda entry: (-(entry.created or 0.0), entry.name)))
+    return tuple(sorted(found, key=_order))
+
+
+def _order(entry: Entry) -> tuple[float, bool, str]:
+    """Times of creation are whole seconds."""
+    return -(entry.created or 0.0), entry.state is not State.IN_FORCE, entry.name
 
 
 def history_view(view: FleetView, now: float) -> View:
