@@ -92,6 +92,7 @@ def test_sizes_that_nobody_saw_are_not_guessed() -> None:
         {"content_length": ""},
         {"content_length": "-400"},
         {"content_length": "4e2"},
+        {"content_length": "٤٠٠"},
         {"content_length": "4" * 5_000},
         {"content_length": "400", "content_encoding": "gzip"},
     ],

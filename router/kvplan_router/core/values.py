@@ -65,7 +65,7 @@ class Request:
         if "content-encoding" in headers:
             return 0
         said = headers.get("content-length", "")
-        if said.isdecimal():
+        if said.isascii() and said.isdecimal():
             return int(said[:_LONGEST_NUMBER])
         return len(self.body) if self.body else 0
 
