@@ -5,6 +5,9 @@ of the query API. Services are of no use here (nothing proxies them and the API 
 discovery is by pods. Only loopback addresses are scraped: those of simulated pods lead nowhere.
 """
 
+import json
+import urllib.parse
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -87,3 +90,11 @@ def _relabelling() -> list[dict[str, Any]]:
         {"source_labels": ["__meta_kubernetes_pod_name"], "target_label": "pod"},
         {"source_labels": ["__meta_kubernetes_pod_node_name"], "target_label": "node"},
     ]
+
+
+def query(url: str, expression: str) -> list[dict[str, Any]]:
+    """Return the series that an expression has now."""
+    asked = f"{url}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
+    with urllib.request.urlopen(asked, timeout=10) as response:  # noqa: S310 - loopback
+        result: list[dict[str, Any]] = json.load(response)["data"]["result"]
+        return result

@@ -63,26 +63,26 @@ def test_the_overlay_of_another_fleet_names_it_everywhere(tmp_path: Path) -> Non
     assert selector.items() <= pod.items()
 
 
+def router_pods(objects: list[Object]) -> list[Any]:
+    """What the pods of each router Deployment are made of."""
+    routers = [item for item in objects if item["kind"] == "Deployment" and "router" in item["metadata"]["name"]]
+    return [router["spec"]["template"]["spec"] for router in routers]
+
+
 def test_two_fleets_of_one_namespace_share_one_hash_secret() -> None:
     objects = helm_template({"routers": [ROUTER, {**ROUTER, "fleet": "chat"}]})
     secrets = [item for item in objects if item["kind"] == "Secret"]
-    routers = [item for item in objects if item["kind"] == "Deployment" and "router" in item["metadata"]["name"]]
+    pods = router_pods(objects)
     assert [secret["metadata"]["namespace"] for secret in secrets] == ["default"]
-    used = {
-        v["secret"]["secretName"] for d in routers for v in d["spec"]["template"]["spec"]["volumes"] if "secret" in v
-    }
+    used = {v["secret"]["secretName"] for pod in pods for v in pod["volumes"] if "secret" in v}
     assert used == {secrets[0]["metadata"]["name"]}
-    assert len(routers) == 2
+    assert len(pods) == 2
 
 
 def test_a_router_takes_further_settings_as_variables() -> None:
     variable = {"name": "KVPLAN_ROUTER_SAMPLE_MILLI", "value": "200"}
     objects = helm_template({"routers": [{**ROUTER, "extraEnv": [variable]}]})
-    (pod,) = [
-        item["spec"]["template"]["spec"]
-        for item in objects
-        if item["kind"] == "Deployment" and "router" in item["metadata"]["name"]
-    ]
+    (pod,) = router_pods(objects)
     (router,) = [container for container in pod["containers"] if container["name"] == "router"]
     assert router["env"][-1] == variable
     assert len({each["name"] for each in router["env"]}) == len(router["env"])

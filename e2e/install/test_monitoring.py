@@ -6,10 +6,8 @@ import tempfile
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -21,7 +19,7 @@ from e2e.harness.commands import HOST
 from e2e.harness.paths import REPOSITORY
 from e2e.harness.ports import PortLease
 from e2e.harness.process import Process
-from e2e.harness.prometheus import command
+from e2e.harness.prometheus import command, query
 from e2e.harness.readiness import answers, until
 from e2e.install.promql import metrics_of, queries, rule_groups
 from kvplan_operator.metrics import Metrics
@@ -29,6 +27,7 @@ from kvplan_router.core.decide import Router
 from kvplan_router.core.settings import CoreSettings
 from kvplan_router.metrics.collector import Moment, RouterCollector
 from kvplan_router.transport.messages import InFlightMode
+from tests.fake_prometheus import body, serving
 
 pytest.importorskip("kvplan_engine", reason="the engine stand-in is not installed: pip install e2e/engine")
 pytestmark = pytest.mark.e2e
@@ -86,26 +85,6 @@ def test_without_any_operator_the_alert_for_it_rises_and_no_other(prometheus: st
     assert [rule["name"] for rule in rules(prometheus) if rule["state"] != "inactive"] == ["KvplanNoLeader"]
 
 
-@contextmanager
-def page(text: str) -> Iterator[str]:
-    """The ``host:port`` of a server that exports this."""
-
-    class Page(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
-            self.end_headers()
-            self.wfile.write(text.encode())
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer((HOST, 0), Page) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"{HOST}:{server.server_port}"
-        server.shutdown()
-
-
 @pytest.mark.parametrize(("router", "rises"), [(41, True), (42, False)])
 def test_a_table_is_old_only_while_a_newer_one_is_published(router: int, rises: bool) -> None:
     fleet = '{fleet="default/fleet"'
@@ -114,18 +93,13 @@ def test_a_table_is_old_only_while_a_newer_one_is_published(router: int, rises: 
         f'kvplan_router_table_generation{fleet},pod="a"}} {router}\n'
         f'kvplan_router_table_age_seconds{fleet},pod="a"}} 86400\n'
     )
-    with page(text) as address, prometheus_of(address) as (url, server):
-        until(lambda: last(url, "kvplan_operator_table_generation") == 42, "a scrape", server)
+    page = body(text.encode(), Content_Type="text/plain; version=0.0.4")
+    with serving(page) as exporter, prometheus_of(exporter.url.removeprefix("http://")) as (url, server):
+        until(lambda: bool(query(url, "kvplan_operator_table_generation == 42")), "a scrape", server)
         seen = evaluations(url, "KvplanTableOld")
         until(lambda: evaluations(url, "KvplanTableOld") > seen, "the rule evaluated on it", server)
         (state,) = [rule["state"] for rule in rules(url) if rule["name"] == "KvplanTableOld"]
     assert state == ("pending" if rises else "inactive")
-
-
-def last(prometheus: str, series: str) -> float | None:
-    with urllib.request.urlopen(f"{prometheus}/api/v1/query?query={series}", timeout=10) as answer:  # noqa: S310
-        found = json.load(answer)["data"]["result"]
-    return float(found[0]["value"][1]) if found else None
 
 
 def evaluations(prometheus: str, alert: str) -> str:

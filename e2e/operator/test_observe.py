@@ -17,6 +17,7 @@ from e2e.agent import process_nodes
 from e2e.agent.process_nodes import ProcessNode
 from e2e.harness.cluster import Cluster
 from e2e.harness.kubectl import Manifest
+from e2e.harness.prometheus import query
 from e2e.harness.simulated_nodes import NODE_KIND_LABEL, SimulatedNode
 from e2e.tests.support import eventually
 from kvplan_operator.api.fleet import ServingFleet
@@ -215,8 +216,7 @@ class Look:
 
 def scraped_classes(url: str) -> set[str]:
     """Classes whose counter Prometheus has."""
-    with urllib.request.urlopen(f"{url}/api/v1/query?query=kvplan_router_requests_total", timeout=10) as answer:  # noqa: S310 - loopback
-        return {series["metric"]["class"] for series in json.load(answer)["data"]["result"]}
+    return {series["metric"]["class"] for series in query(url, "kvplan_router_requests_total")}
 
 
 def counted(look: Look) -> bool:

@@ -2,18 +2,16 @@
 
 import json
 import threading
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from e2e.harness import prometheus, prometheus_binary
 from e2e.harness.cluster import Cluster
 from e2e.harness.kubectl import Kubectl, Manifest
+from e2e.harness.prometheus import query
 from e2e.tests.support import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("own_control_plane")]
@@ -69,13 +67,6 @@ def run_at(cluster: Cluster, namespace: str, name: str, address: str) -> None:
     cluster.kubectl("patch", "pod", name, f"--namespace={namespace}", "--subresource=status", "-p", patch)
 
 
-def query(url: str, expression: str) -> list[dict[str, Any]]:
-    asked = f"{url}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
-    with urllib.request.urlopen(asked, timeout=5) as response:  # noqa: S310
-        result: list[dict[str, Any]] = json.load(response)["data"]["result"]
-        return result
-
-
 @pytest.fixture
 def node(cluster: Cluster) -> Iterator[None]:
     cluster.kubectl.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "elsewhere"}})
@@ -92,7 +83,10 @@ def test_an_annotated_pod_on_a_loopback_address_is_scraped_every_second(
         cluster.kubectl.apply(pod(name, engine_port, scrape), options=[f"--namespace={namespace}"])
         run_at(cluster, namespace, name, address)
     here = f'namespace="{namespace}"'
-    eventually(lambda: bool(query(url, f"count_over_time(num_requests_running{{{here}}}[1m]) >= 3")), "three samples")
+    eventually(
+        lambda: bool(query(url, f"count_over_time(num_requests_running{{{here}}}[1m]) >= 3")),
+        "three samples",
+    )
     (metric,) = query(url, f"num_requests_running{{{here}}}")
     assert metric["metric"] == {
         "__name__": "num_requests_running",
